@@ -1,0 +1,109 @@
+import type { Results } from './results.ts'
+
+/** A bar of the benchmark page, marked (now) there: what the product must reach, and what it was measured at. */
+export interface Bar {
+  readonly workload: string
+  readonly text: string
+  readonly verdict: 'PASS' | 'FAIL' | 'not measured'
+  readonly measured: string
+}
+
+interface Condition {
+  readonly workload: string
+  readonly text: string
+  /** What `is` compares; NaN where a contender was not in the run. */
+  readonly value: (of: Reader) => number
+  readonly is: 'at least' | 'at most'
+  readonly bar: number
+}
+
+type Reader = (contender: string, point: string, figure: string) => number
+
+const TX = '10 callers, own transaction'
+const OURS = 'holdfast'
+const GRAPHILE = 'graphile-worker'
+
+const ratio =
+  (point: string, peer: string, figure = 'jobs/s') =>
+  (of: Reader) =>
+    of(OURS, point, figure) / of(peer, point, figure)
+const ours = (point: string, figure: string) => (of: Reader) => of(OURS, point, figure)
+const totalCpu = (of: Reader, contender: string, point: string) =>
+  of(contender, point, 'client CPU s/10k') + of(contender, point, 'server CPU s/10k')
+const least = (values: readonly number[]) => Math.min(...values.filter((value) => !Number.isNaN(value)))
+
+const conditions: readonly Condition[] = [
+  atLeast('W1', 'own transaction each, 10 callers: 3 × graphile-worker', 3, ratio(TX, GRAPHILE)),
+  atLeast('W1', 'own transaction each, 10 callers: ahead of Absurd', 1, ratio(TX, 'absurd')),
+  atLeast('W1', 'own transaction each, 10 callers: 0.6 × raw', 0.6, ratio(TX, 'raw')),
+  atLeast('W1', 'coalesced, 100 callers: 20 × graphile-worker', 20, ratio('100 callers', GRAPHILE)),
+  atLeast('W1', 'coalesced, 100 callers: ahead of BullMQ, AOF always', 1, ratio('100 callers', 'bullmq')),
+  atLeast('W2', '1.5 × graphile-worker', 1.5, ratio('batches of 1,000', GRAPHILE)),
+  ...['W3', 'W4'].flatMap((workload) => [
+    atLeast(workload, 'concurrency 50: 1.5 × graphile-worker', 1.5, ratio('concurrency 50', GRAPHILE)),
+    atLeast(workload, 'concurrency 50: 2.3 × pg-boss', 2.3, ratio('concurrency 50', 'pg-boss')),
+    atMost(
+      workload,
+      'concurrency 50: node CPU µs per job',
+      7,
+      (of) => of(OURS, 'concurrency 50', 'client CPU s/10k') * 100,
+    ),
+  ]),
+  ...['concurrency 1', 'concurrency 10'].map((point) =>
+    atLeast('W3', `${point}: ahead of every peer's best`, 1, (of) => {
+      const peers = [GRAPHILE, 'pg-boss', 'absurd', 'bullmq', 'bullmq-everysec']
+      return least(peers.map((peer) => ratio(point, peer)(of)))
+    }),
+  ),
+  atMost('W3', 'WAL bytes per job', 400, ours('concurrency 50', 'WAL B/job')),
+  atMost('W5', "p50: 1.3 × graphile-worker's", 1.3, ratio('20/s', GRAPHILE, 'p50 ms')),
+  atMost('W5', "p99: 2 × graphile-worker's", 2, ratio('20/s', GRAPHILE, 'p99 ms')),
+  atMost('W6', "p99: 0.6 × graphile-worker's", 0.6, ratio('1,000/s', GRAPHILE, 'p99 ms')),
+  atMost('W6', "CPU: 0.6 × the best PostgreSQL peer's", 0.6, (of) => {
+    const peers = [GRAPHILE, 'graphile-worker-default', 'pg-boss', 'absurd']
+    return totalCpu(of, OURS, '1,000/s') / least(peers.map((peer) => totalCpu(of, peer, '1,000/s')))
+  }),
+  ...['finished kept', 'scheduled for tomorrow', 'ready'].map((point) =>
+    atLeast('W7', `${point}: 0.95 of empty`, 0.95, ours(point, 'of empty')),
+  ),
+  atLeast('W8', '0.85 of the rate before, at the end', 0.85, (of) => anyPoint(of, 'end / before')),
+  atMost(
+    'W8',
+    'p99 from acknowledgement to start (for the p99 claim): 3 × before',
+    3,
+    (of) => anyPoint(of, 'p99 ms at the end') / anyPoint(of, 'p99 ms before'),
+  ),
+  atMost('W9', 'statements/s per worker, listener alive', 0.5, (of) => anyPoint(of, 'statements/s each')),
+  atMost(
+    'W7',
+    'memory: worker MB over the backlog of finished jobs',
+    150,
+    ours('finished kept', 'peak MB over the backlog'),
+  ),
+]
+
+export function judge(results: Results, workloads: ReadonlySet<string>): readonly Bar[] {
+  return conditions
+    .filter(({ workload }) => workloads.has(workload))
+    .map(({ workload, text, value, is, bar }) => {
+      const measured = value((contender, point, figure) => results.median(workload, contender, point, figure))
+      const shown = `${measured.toFixed(2)}, ${is} ${bar}`
+      if (!Number.isFinite(measured))
+        return { workload, text, verdict: 'not measured', measured: `${is} ${bar}` }
+      const holds = is === 'at least' ? measured >= bar : measured <= bar
+      return { workload, text, verdict: holds ? 'PASS' : 'FAIL', measured: shown }
+    })
+}
+
+/** W8 and W9 have one point each, named by its length. */
+function anyPoint(of: Reader, figure: string): number {
+  return of(OURS, '*', figure)
+}
+
+function atLeast(workload: string, text: string, bar: number, value: Condition['value']): Condition {
+  return { workload, text, bar, value, is: 'at least' }
+}
+
+function atMost(workload: string, text: string, bar: number, value: Condition['value']): Condition {
+  return { workload, text, bar, value, is: 'at most' }
+}

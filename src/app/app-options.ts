@@ -1,0 +1,58 @@
+import type { Logger } from '../base/logger.ts'
+import type { AnyJob } from '../jobs/define-job.ts'
+
+export interface QueueOptions {
+  /** Jobs of this queue that one worker runs at a time: 1 to 10,000. Default: 10. */
+  readonly concurrency?: number
+}
+
+/** What {@link defineApp} takes. */
+export interface AppOptions {
+  /** Name of the application, for people: 1 to 255 bytes. */
+  readonly name: string
+  /**
+   * Where the jobs live: an address (`postgres://…`, several hosts allowed; `pglite:./folder` or `pglite:memory:`
+   * for the embedded database), a `pg` Pool, or a PGlite instance. A pool or instance of yours is never closed.
+   */
+  readonly database: unknown
+  readonly jobs: readonly AnyJob[]
+  /** The queues that workers of this application serve. Default: one named `default`. */
+  readonly queues?: Readonly<Record<string, QueueOptions>>
+  /** PostgreSQL schema of the tables: 1 to 63 bytes, taken literally. Default: `holdfast`. */
+  readonly schema?: string
+  /**
+   * How long claimed jobs stay with a worker that is not heard of, in milliseconds: 1 s to 1 h. Renewed at a
+   * third of it. Shorter finds dead workers sooner and bears shorter outages of the database. Default: 30,000.
+   */
+  readonly leaseMs?: number
+  /** Longest wait between two looks for jobs, the delay of one whose notification was lost: 10 ms to 1 h. Default: 5,000. */
+  readonly maxPollMs?: number
+  /** How long a stopping worker lets jobs end before it aborts their signals: 0 to 24 h. Default: 15,000. */
+  readonly shutdownMs?: number
+  /** How long aborted jobs may still end before they are handed back: 0 to 10 min. Default: 5,000. */
+  readonly shutdownGraceMs?: number
+  /**
+   * True behind a transaction pooler such as pgbouncer: nothing is prepared or listened to, and jobs start at
+   * polling latency. Default: false.
+   */
+  readonly pooler?: boolean
+  /** Connections of the pool made for an address: 1 to 1,000. A worker takes three more. Default: 10. */
+  readonly maxConnections?: number
+  /** Where `ctx.log` writes. Default: nowhere. */
+  readonly logger?: Logger
+}
+
+/** What {@link App.worker} takes. */
+export interface WorkerOptions {
+  /** Serve only these of the application's queues. Default: all. */
+  readonly queues?: readonly string[]
+  /** Concurrency by queue, in place of the application's: 1 to 10,000. */
+  readonly concurrency?: Readonly<Record<string, number>>
+  /** A label for people. Default: host name and process id. */
+  readonly name?: string
+  /**
+   * True: when a handler blocks the event loop past its timeout and grace, the process is ended, after its leases
+   * were given up. The command does that. Default: false; the leases are given up all the same.
+   */
+  readonly endProcessWhenStuck?: boolean
+}

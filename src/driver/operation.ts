@@ -1,0 +1,217 @@
+import type { Queryable, RawRow, WireValue } from './driver.ts'
+import { type Objects, objects, type Placeholder, render, type SqlFragment } from './sql.ts'
+
+/** What a parameter of a PostgreSQL type takes in TypeScript. */
+interface ParamTypes {
+  text: string
+  bool: boolean
+  int2: number
+  int4: number
+  /** Text is for ids, which leave the library as text. */
+  int8: bigint | string
+  float8: number
+  /** A point in time; milliseconds are all a Date holds. */
+  instant: Date
+  /** JSON text, made by `base/json.ts`. Stored digit for digit. */
+  json: string
+  'text[]': readonly (string | null)[]
+  'int2[]': readonly number[]
+  'int4[]': readonly number[]
+  'int8[]': readonly (bigint | string)[]
+}
+
+/** What a column of a PostgreSQL type becomes in TypeScript. */
+interface ColumnTypes {
+  text: string
+  bool: boolean
+  int4: number
+  int8: bigint
+  /** Selected as `(extract(epoch from x) * 1000)::int8`: no date style or driver can change it. */
+  instant: Date
+  /** Selected as `x::text` and parsed here, so that every driver gives the same value. */
+  json: unknown
+}
+
+type Nullable<T extends string> = T | `${T}?`
+export type ParamType = Nullable<keyof ParamTypes>
+export type ColumnType = Nullable<keyof ColumnTypes>
+
+type Value<Types, T> = T extends `${infer Base}?`
+  ? Base extends keyof Types
+    ? Types[Base] | null
+    : never
+  : T extends keyof Types
+    ? Types[T]
+    : never
+
+type ParamValues<P extends Record<string, ParamType>> = { readonly [K in keyof P]: Value<ParamTypes, P[K]> }
+type RowOf<C extends Record<string, ColumnType>> = { readonly [K in keyof C]: Value<ColumnTypes, C[K]> }
+
+export interface OperationSpec<P extends Record<string, ParamType>, C extends Record<string, ColumnType>> {
+  /** Sent as a comment with the statement, and as its name where it is prepared. */
+  readonly name: string
+  readonly params: P
+  /** Columns in camel case; the statement gives them in snake case, in any order. */
+  readonly columns: C
+  readonly text: (tables: Objects, params: { readonly [K in keyof P]: Placeholder }) => SqlFragment
+  /** Client-side deadline in milliseconds. Default: 30,000. */
+  readonly deadlineMs?: number
+  /**
+   * True if a repetition after a lost reply does no harm, so that a broken connection is not an unknown
+   * outcome but an ordinary failure. Reads are.
+   */
+  readonly repeatable?: boolean
+}
+
+/** One statement with its types: the only way SQL is sent at run time. */
+export interface Operation<P extends Record<string, ParamType>, C extends Record<string, ColumnType>>
+  extends OperationSpec<P, C> {
+  /** The statement for `schema`, made once for each. */
+  statement(schema: string): { readonly text: string; readonly name: string }
+}
+
+// biome-ignore lint: the widest operation there is
+export type Row<O> = O extends Operation<infer _P, infer C> ? RowOf<C> : never
+export type Params<O> = O extends Operation<infer P, infer _C> ? ParamValues<P> : never
+
+/** Where operations of ours run: a connection and the schema our tables are in. */
+export interface Database {
+  readonly queryable: Queryable
+  readonly schema: string
+  /** False behind a transaction pooler: statements then go unnamed. */
+  readonly prepare: boolean
+}
+
+const DEFAULT_DEADLINE_MS = 30_000
+
+export function operation<
+  const P extends Record<string, ParamType>,
+  const C extends Record<string, ColumnType>,
+>(spec: OperationSpec<P, C>): Operation<P, C> {
+  const names = Object.keys(spec.params)
+  const placeholders = Object.fromEntries(
+    names.map((param) => [param, { kind: 'placeholder', param }]),
+  ) as unknown as { readonly [K in keyof P]: Placeholder }
+  const fragment = spec.text(objects, placeholders)
+  const rendered = new Map<string, { text: string; name: string }>()
+
+  return {
+    ...spec,
+    statement(schema) {
+      const known = rendered.get(schema)
+      if (known) return known
+      const body = render(fragment, schema, (param) =>
+        castPlaceholder(names.indexOf(param) + 1, spec.params[param] as ParamType),
+      )
+      const made = {
+        text: `/* holdfast:${spec.name} */ ${body}`,
+        name: `hf_${spec.name}_${nameSuffix(schema)}`,
+      }
+      rendered.set(schema, made)
+      return made
+    },
+  }
+}
+
+/** Runs `operation` and gives its rows, decoded by the declared column types. */
+export async function run<P extends Record<string, ParamType>, C extends Record<string, ColumnType>>(
+  db: Database,
+  op: Operation<P, C>,
+  params: ParamValues<P>,
+): Promise<readonly RowOf<C>[]> {
+  const { text, name } = op.statement(db.schema)
+  const values = Object.keys(op.params).map((param) =>
+    encode(op.params[param] as ParamType, (params as Record<string, unknown>)[param]),
+  )
+  const rows = await db.queryable.query(text, values, {
+    ...(db.prepare ? { name } : {}),
+    deadlineMs: op.deadlineMs ?? DEFAULT_DEADLINE_MS,
+    operation: op.name,
+    repeatable: op.repeatable ?? false,
+    schema: db.schema,
+  })
+  return rows.map((row) => decodeRow(op.columns, row))
+}
+
+/** {@link run} for a statement that gives exactly one row. */
+export async function runOne<P extends Record<string, ParamType>, C extends Record<string, ColumnType>>(
+  db: Database,
+  op: Operation<P, C>,
+  params: ParamValues<P>,
+): Promise<RowOf<C>> {
+  const [row] = await run(db, op, params)
+  if (row === undefined)
+    throw new Error(`holdfast: statement ${op.name} gave no row; this is a fault of ours`)
+  return row
+}
+
+/**
+ * Each value is sent as text and cast in the statement: postgres.js would encode a string
+ * given to `$1::json` a second time, and drivers differ in arrays and dates.
+ */
+function castPlaceholder(position: number, type: ParamType): string {
+  const base = type.replace('?', '')
+  if (base === 'text') return `$${position}::text`
+  if (base === 'instant') return `to_timestamp($${position}::text::float8 / 1000)`
+  return `$${position}::text::${base}`
+}
+
+function encode(type: ParamType, value: unknown): WireValue {
+  if (value === null || value === undefined) return null
+  if (Array.isArray(value)) {
+    return type.startsWith('text')
+      ? `{${value.map((item: string | null) => (item === null ? 'null' : `"${item.replace(/["\\]/g, '\\$&')}"`)).join(',')}}`
+      : `{${value.join(',')}}`
+  }
+  if (value instanceof Date) return String(value.getTime())
+  return String(value as string | number | bigint | boolean)
+}
+
+function decodeRow<C extends Record<string, ColumnType>>(columns: C, row: RawRow): RowOf<C> {
+  const decoded: Record<string, unknown> = {}
+  for (const column of Object.keys(columns)) {
+    decoded[column] = decode(columns[column] as ColumnType, row[snakeCase(column)])
+  }
+  return decoded as RowOf<C>
+}
+
+function decode(type: ColumnType, value: unknown): unknown {
+  if (value === null || value === undefined) return null
+  switch (type.replace('?', '')) {
+    case 'int8':
+      return BigInt(value as string | number | bigint)
+    case 'int4':
+      return Number(value)
+    case 'instant':
+      return new Date(Number(value))
+    case 'bool':
+      return value === true || value === 't'
+    case 'json':
+      return typeof value === 'string' ? JSON.parse(value) : value
+    default:
+      return value
+  }
+}
+
+const snakeNames = new Map<string, string>()
+
+function snakeCase(name: string): string {
+  let snake = snakeNames.get(name)
+  if (snake === undefined) {
+    snake = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+    snakeNames.set(name, snake)
+  }
+  return snake
+}
+
+const schemaNumbers = new Map<string, number>()
+
+/** Prepared statements are named per connection; those of two schemas must not meet there. */
+function nameSuffix(schema: string): number {
+  let number = schemaNumbers.get(schema)
+  if (number === undefined) {
+    number = schemaNumbers.size
+    schemaNumbers.set(schema, number)
+  }
+  return number
+}

@@ -1,0 +1,124 @@
+import {
+  DatabaseError,
+  HoldfastError,
+  InvalidArgumentError,
+  OutcomeUnknownError,
+  SchemaVersionError,
+  TransactionAbortedError,
+  UnavailableError,
+  UniqueConflictError,
+  UnknownJobError,
+} from '../base/errors.ts'
+import { truncateUtf8 } from '../base/json.ts'
+import { redactText } from '../base/redact.ts'
+
+/** What is known of the statement that failed. */
+export interface FailedStatement {
+  readonly operation: string
+  /** True once any part of the statement may have reached the server. */
+  readonly sent: boolean
+  /** True if a repetition does no harm: reads, and anything inside a transaction that cannot commit any more. */
+  readonly repeatable: boolean
+  /** The schema whose tables the statement needs. */
+  readonly schema?: string | undefined
+}
+
+/** The server ended or refused the connection; 25006: it is a standby now, and the primary is elsewhere. */
+const CONNECTION_LOST = new Set(['57P01', '57P02', '57P03', '57P05', '25P03', '25P04', '53300', '25006'])
+/** SQLSTATEs that come before anything was run, so that nothing can have changed. */
+const NOTHING_RUN = new Set(['57P03', '53300', '25006', '08001', '08004'])
+/** Of our own statements, a missing table, schema, function or column is a migration that has not run. */
+const OBJECT_MISSING = new Set(['42P01', '3F000', '42883', '42703'])
+const RETRYABLE = new Set(['40001', '40P01', '55P03'])
+/** Classes whose messages name objects and settings, never values. */
+const SAFE_DETAIL = /^(?:28|3D|3F|42|53|54|55|58)/
+/** No class starts with E, but codes of Node do: EPIPE. */
+const SQLSTATE = /^[0-9A-DF-Z][0-9A-Z]{4}$/
+
+/**
+ * Turns whatever a driver threw into an error of ours: the one place where SQLSTATEs are read. `cause` is
+ * kept; errors of ours pass through.
+ *
+ * A lost connection is `OutcomeUnknownError` if a write that must not be repeated had been sent, and
+ * `UnavailableError` otherwise.
+ */
+export function mapError(error: unknown, statement: FailedStatement): HoldfastError {
+  if (error instanceof HoldfastError) return error
+  const options = { cause: error }
+  const sqlState = sqlStateOf(error)
+  if (sqlState === undefined || isConnectionLost(sqlState)) {
+    const harmless = !statement.sent || statement.repeatable || NOTHING_RUN.has(sqlState ?? '')
+    const facts = { operation: statement.operation }
+    return harmless ? new UnavailableError(facts, options) : new OutcomeUnknownError(facts, options)
+  }
+  if (sqlState === '25P02') return new TransactionAbortedError(options)
+  if (sqlState.startsWith('HF')) {
+    const own = ownError(sqlState, error, options)
+    if (own) return own
+  }
+  if (OBJECT_MISSING.has(sqlState) && statement.schema !== undefined) {
+    return new SchemaVersionError(
+      { found: undefined, expected: undefined, schema: statement.schema },
+      options,
+    )
+  }
+  const detail = SAFE_DETAIL.test(sqlState) ? truncateUtf8(redactText(messageOf(error)), 300) : undefined
+  return new DatabaseError({ sqlState, operation: statement.operation, detail }, options)
+}
+
+/** True if the same transaction may succeed when run again: serialization failure, deadlock, lock timeout. */
+export function isRetryable(error: unknown): boolean {
+  const sqlState = error instanceof DatabaseError ? error.sqlState : sqlStateOf(error)
+  return sqlState !== undefined && RETRYABLE.has(sqlState)
+}
+
+/** True if the connection that gave `error` is of no more use. An error without SQLSTATE is the driver's own. */
+export function isConnectionError(error: unknown): boolean {
+  const sqlState = sqlStateOf(error)
+  return sqlState === undefined || isConnectionLost(sqlState)
+}
+
+/** The SQLSTATE of what a driver threw; `undefined` if the error is not PostgreSQL's. */
+export function sqlStateOf(error: unknown): string | undefined {
+  const code = propertyOf(error, 'code')
+  return typeof code === 'string' && SQLSTATE.test(code) ? code : undefined
+}
+
+function isConnectionLost(sqlState: string): boolean {
+  return sqlState.startsWith('08') || CONNECTION_LOST.has(sqlState)
+}
+
+/**
+ * Errors that our own SQL functions raise. HF001: `message` is `field: problem`. HF002: `message` is the
+ * job's name. HF003: `message` is the job's name, `detail` the id of the job in the way.
+ */
+function ownError(sqlState: string, error: unknown, options: ErrorOptions): HoldfastError | undefined {
+  const message = messageOf(error)
+  if (sqlState === 'HF001') {
+    const end = message.indexOf(': ')
+    const field = end < 0 ? 'argument' : message.slice(0, end)
+    return new InvalidArgumentError({ field, problem: end < 0 ? message : message.slice(end + 2) }, options)
+  }
+  if (sqlState === 'HF002') return new UnknownJobError({ jobName: message }, options)
+  if (sqlState === 'HF003') {
+    const detail = String(propertyOf(error, 'detail'))
+    const conflictingJobId = /^\d+$/.test(detail) ? BigInt(detail) : 0n
+    return new UniqueConflictError({ jobName: message, conflictingJobId }, options)
+  }
+  return undefined
+}
+
+function messageOf(error: unknown): string {
+  const message = propertyOf(error, 'message')
+  return typeof message === 'string' ? message : ''
+}
+
+function propertyOf(error: unknown, name: string): unknown {
+  if (typeof error !== 'object' || error === null) return undefined
+  try {
+    return Reflect.get(error, name)
+  } catch {
+    // A getter or proxy that throws has nothing to say; the error itself stays the cause.
+    return undefined
+  }
+}

@@ -1,0 +1,88 @@
+import { quoteIdentifier } from './identifier.ts'
+
+/** A table, function or other object of ours, always written with its schema. */
+export interface ObjectName {
+  readonly kind: 'object'
+  readonly object: string
+}
+
+/** A declared parameter, rendered as a placeholder with its cast. */
+export interface Placeholder {
+  readonly kind: 'placeholder'
+  readonly param: string
+}
+
+/** SQL text in pieces. Only the tag makes one, and the tag takes no plain values. */
+export interface SqlFragment {
+  readonly kind: 'fragment'
+  readonly strings: readonly string[]
+  readonly parts: readonly SqlPart[]
+}
+
+export type SqlPart = ObjectName | Placeholder | SqlFragment
+
+/**
+ * Builds SQL from literal text, objects of ours, declared parameters and other fragments.
+ * A string, number or any other value does not compile: values travel as parameters.
+ */
+export function sql(strings: TemplateStringsArray, ...parts: readonly SqlPart[]): SqlFragment {
+  return { kind: 'fragment', strings, parts }
+}
+
+/** Every table, type and function of ours that a statement may name. */
+const objectNames = [
+  'announce',
+  'announce_cancel',
+  'attempt',
+  'attempt_end',
+  'ensure_partitions',
+  'enqueue_jobs',
+  'enqueue_keyed_jobs',
+  'id_range',
+  'idempotency_key',
+  'job',
+  'job_definition',
+  'job_seq',
+  'job_state',
+  'jobs',
+  'lease',
+  'migration',
+  'outcome',
+  'parked',
+  'queue',
+  'ready',
+  'scheduled',
+  'unique_key',
+  'waiter',
+  'worker',
+] as const
+
+/** Objects of ours by name: `t.job` renders as `"holdfast"."job"`. */
+export type Objects = Readonly<Record<(typeof objectNames)[number], ObjectName>>
+
+export const objects: Objects = Object.fromEntries(
+  objectNames.map((object) => [object, { kind: 'object', object }]),
+) as Record<(typeof objectNames)[number], ObjectName>
+
+/** Renders `fragment` for `schema`; `placeholder` gives the text of each parameter. */
+export function render(
+  fragment: SqlFragment,
+  schema: string,
+  placeholder: (param: string) => string,
+): string {
+  return fragment.strings.reduce((text, literal, index) => {
+    const part = fragment.parts[index - 1]
+    return text + (part === undefined ? '' : renderPart(part, schema, placeholder)) + literal
+  })
+}
+
+function renderPart(part: SqlPart, schema: string, placeholder: (param: string) => string): string {
+  switch (part.kind) {
+    case 'object':
+      return `${quoteIdentifier(schema)}.${quoteIdentifier(part.object)}`
+    case 'placeholder':
+      return placeholder(part.param)
+    case 'fragment':
+      return render(part, schema, placeholder)
+  }
+}

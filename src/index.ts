@@ -1,0 +1,26 @@
+/** Durable jobs that live in the application's PostgreSQL. */
+export { App, defineApp } from './app/app.ts'
+export type { AppOptions, QueueOptions, WorkerOptions } from './app/app-options.ts'
+export type { QueryResult, Transaction } from './app/transaction.ts'
+export type { BackoffPolicy, ExponentialBackoff, FixedBackoff } from './base/backoff.ts'
+export * from './base/errors.ts'
+export type { EventListener, EventMap, EventName, Events, JobFacts } from './base/events.ts'
+export { limits } from './base/limits.ts'
+export type { LogFields, Logger } from './base/logger.ts'
+export type { CancelAnswer } from './jobs/cancel.ts'
+export type { JobContext, RunningJob } from './jobs/context.ts'
+export {
+  type AnyJob,
+  defineJob,
+  type Job,
+  type JobInput,
+  type JobOptions,
+  type JobResult,
+} from './jobs/define-job.ts'
+export type { JobToEnqueue } from './jobs/enqueue.ts'
+export type { EnqueueAnswer, EnqueueOptions } from './jobs/enqueue-options.ts'
+export type { JobEnd, JobHandle, JobSnapshot } from './jobs/job-handle.ts'
+export type { JobState } from './jobs/state.ts'
+export type { MigrateResult } from './migrations/migrate.ts'
+export { PermanentError } from './worker/outcome.ts'
+export type { Worker } from './worker/worker.ts'

@@ -1,0 +1,35 @@
+/** How a job is enqueued. Everything is checked before anything is sent. */
+export interface EnqueueOptions {
+  /**
+   * Your open transaction: a `pg` client, a PGlite transaction, or the `tx` of `app.transaction`. The job is
+   * stored by it and commits or rolls back with it, to a savepoint too. Default: a transaction of its own.
+   */
+  readonly tx?: unknown
+  /** Queue to put it in. Default: the job's. Must be configured in the application. */
+  readonly queue?: string
+  /** 0 to 9, lower starts first. Default: the job's, which is 0 unless it says otherwise. */
+  readonly priority?: number
+  /** When it is due, by PostgreSQL's clock. An instant in the past means now. Not together with `delayMs`. */
+  readonly runAt?: Date
+  /** Due in so many milliseconds from now: 0 to about 100 years. Default: 0. */
+  readonly delayMs?: number
+  /** Attempts before the job is discarded: 1 to 1,000. Default: the job's, which is 20 unless it says otherwise. */
+  readonly maxAttempts?: number
+  /**
+   * While a job of the same name and key is not ended, no second one is stored, and the answer is `existing`
+   * with its id. 1 to 1,024 bytes, one line. Default: none.
+   */
+  readonly uniqueKey?: string | null
+  /**
+   * Makes this call safe to repeat: for 24 hours a repetition gets the same answer, whatever has become of the
+   * job. 1 to 1,024 bytes, one line; one namespace for all jobs of the application. Default: none.
+   */
+  readonly idempotencyKey?: string | null
+}
+
+export interface EnqueueAnswer {
+  /** Id of the job, new or found. 64 bits, as text. */
+  readonly id: string
+  /** `created`: stored by this call. `existing`: a job with that unique key was there; nothing was stored. */
+  readonly status: 'created' | 'existing'
+}

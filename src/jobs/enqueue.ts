@@ -1,0 +1,194 @@
+import { checkInstant, checkKey, checkName, checkNumber } from '../base/check.ts'
+import { InvalidArgumentError, InvalidInputError, UnknownJobError } from '../base/errors.ts'
+import { toStorableJson } from '../base/json.ts'
+import { limits } from '../base/limits.ts'
+import { type Database, runOne } from '../driver/operation.ts'
+import { Coalescer } from './coalescer.ts'
+import type { AnyJob } from './define-job.ts'
+import type { EnqueueAnswer, EnqueueOptions } from './enqueue-options.ts'
+import { enqueueJobs } from './sql/enqueue-jobs.ts'
+import { enqueueKeyedJobs } from './sql/enqueue-keyed-jobs.ts'
+import { validate } from './validate.ts'
+
+/** One job to enqueue, as `enqueueMany` takes it. */
+export interface JobToEnqueue extends Omit<EnqueueOptions, 'tx'> {
+  readonly job: AnyJob
+  readonly input?: unknown
+}
+
+export interface EnqueuerDependencies {
+  /** The application's own connections. */
+  readonly database: Database
+  /** Turns what a caller passed as `tx` into something to run statements on. */
+  readonly databaseOf: (tx: unknown) => Database
+  /** Refuses a call without `tx` from inside a transaction of ours. */
+  readonly requireOutside: () => void
+  readonly jobs: ReadonlyMap<string, AnyJob>
+  readonly queues: ReadonlySet<string>
+  /** Told of every id that was stored: partitions are made ahead of need by whoever comes first. */
+  readonly onStored: (lastId: string, items: readonly Item[]) => void
+}
+
+/** A checked job, ready to be sent. */
+export interface Item {
+  readonly queue: string
+  readonly keyed: boolean
+  readonly json: string
+}
+
+/**
+ * Enqueues by every door: everything is checked before anything is sent, then one statement stores all.
+ *
+ * Calls without `tx` and without keys that come while a statement is under way share the next one. Keyed ones go
+ * alone: a key held by an open transaction makes them wait, and nobody else should.
+ */
+export class Enqueuer {
+  readonly #deps: EnqueuerDependencies
+  readonly #coalescer: Coalescer<Item, string>
+  /** The part of an item's JSON that is the same for every enqueue of a job without options. */
+  readonly #heads = new WeakMap<AnyJob, string>()
+
+  constructor(deps: EnqueuerDependencies) {
+    this.#deps = deps
+    this.#coalescer = new Coalescer(async (items) => await this.#store(deps.database, items), {
+      maxItems: 1000,
+      sizeOf: (item) => item.json.length,
+      maxSize: 8 * 1024 * 1024,
+    })
+  }
+
+  /** Ends when no statement of this enqueuer is under way. */
+  idle(): Promise<void> {
+    return this.#coalescer.idle()
+  }
+
+  async enqueue(job: AnyJob, input: unknown, options: EnqueueOptions = {}): Promise<EnqueueAnswer> {
+    const item = await this.#check(job, input, options, 'options')
+    if (options.tx !== undefined) {
+      const [answer] = await this.#storeAnswers(this.#deps.databaseOf(options.tx), [item])
+      return answer as EnqueueAnswer
+    }
+    this.#deps.requireOutside()
+    if (item.keyed) {
+      const [answer] = await this.#storeAnswers(this.#deps.database, [item])
+      return answer as EnqueueAnswer
+    }
+    return { id: await this.#coalescer.add(item), status: 'created' }
+  }
+
+  async enqueueMany(
+    jobs: readonly JobToEnqueue[],
+    options: Pick<EnqueueOptions, 'tx'> = {},
+  ): Promise<readonly EnqueueAnswer[]> {
+    if (!Array.isArray(jobs)) {
+      throw new InvalidArgumentError({ field: 'jobs', problem: 'must be an array of { job, input, … }' })
+    }
+    checkNumber('jobs.length', jobs.length, limits.bulkCount)
+    const items: Item[] = []
+    for (const [index, { job, input, ...rest }] of jobs.entries()) {
+      items.push(await this.#check(job, input, rest, `jobs[${index}]`))
+    }
+    const database = options.tx === undefined ? this.#deps.database : this.#deps.databaseOf(options.tx)
+    if (options.tx === undefined) this.#deps.requireOutside()
+    return items.length === 0 ? [] : await this.#storeAnswers(database, items)
+  }
+
+  async #storeAnswers(database: Database, items: readonly Item[]): Promise<readonly EnqueueAnswer[]> {
+    if (items.some((item) => item.keyed)) {
+      const { answers } = await runOne(database, enqueueKeyedJobs, { items: listOf(items) })
+      const parsed = (JSON.parse(answers) as [string, EnqueueAnswer['status']][]).map(([id, status]) => ({
+        id,
+        status,
+      }))
+      this.#deps.onStored(parsed.at(-1)?.id ?? '0', database === this.#deps.database ? items : [])
+      return parsed
+    }
+    return (await this.#store(database, items)).map((id) => ({ id, status: 'created' as const }))
+  }
+
+  async #store(database: Database, items: readonly Item[]): Promise<readonly string[]> {
+    const { ids } = await runOne(database, enqueueJobs, { items: listOf(items) })
+    const parsed = JSON.parse(ids) as string[]
+    this.#deps.onStored(parsed.at(-1) ?? '0', database === this.#deps.database ? items : [])
+    return parsed
+  }
+
+  async #check(job: AnyJob, input: unknown, options: EnqueueOptions, at: string): Promise<Item> {
+    if (this.#deps.jobs.get(job?.name) !== job) throw new UnknownJobError({ jobName: String(job?.name) })
+    const validation = validate(job.input, input)
+    const issues = validation instanceof Promise ? (await validation).issues : validation.issues
+    if (issues !== undefined) throw new InvalidInputError({ job: job.name, issues })
+    const json = toStorableJson(input, { field: 'input', maxBytes: limits.inputBytes.default })
+    const head = this.#headOf(job, options, at)
+    return { ...head, json: `${head.json}${json}}` }
+  }
+
+  #headOf(job: AnyJob, options: EnqueueOptions, at: string): Item {
+    if (hasNone(options)) {
+      let json = this.#heads.get(job)
+      if (json === undefined) {
+        json = this.#writeHead(job, {}, at).json
+        this.#heads.set(job, json)
+      }
+      return { queue: job.queue, keyed: false, json }
+    }
+    return this.#writeHead(job, options, at)
+  }
+
+  #writeHead(job: AnyJob, options: EnqueueOptions, at: string): Item {
+    const field = (name: string) => `${at}.${name}`
+    const queue = options.queue === undefined ? job.queue : checkName(field('queue'), options.queue)
+    if (!this.#deps.queues.has(queue)) {
+      throw new InvalidArgumentError({
+        field: field('queue'),
+        problem: `is "${queue}", which the application does not configure under "queues"`,
+      })
+    }
+    if (options.runAt !== undefined && options.delayMs !== undefined) {
+      throw new InvalidArgumentError({
+        field: field('delayMs'),
+        problem: 'cannot be given together with runAt',
+      })
+    }
+    const runAt = options.runAt === undefined ? undefined : checkInstant(field('runAt'), options.runAt)
+    const uniqueKey = checkKey(field('uniqueKey'), options.uniqueKey)
+    const idempotencyKey = checkKey(field('idempotencyKey'), options.idempotencyKey)
+    const json = JSON.stringify({
+      n: job.name,
+      q: queue,
+      p:
+        options.priority === undefined
+          ? job.priority
+          : checkNumber(field('priority'), options.priority, limits.priority),
+      m:
+        options.maxAttempts === undefined
+          ? job.maxAttempts
+          : checkNumber(field('maxAttempts'), options.maxAttempts, limits.maxAttempts),
+      at: runAt?.getTime(),
+      in:
+        options.delayMs === undefined
+          ? undefined
+          : checkNumber(field('delayMs'), options.delayMs, limits.delayMs),
+      u: uniqueKey,
+      k: idempotencyKey,
+      e: idempotencyKey === undefined ? undefined : limits.idempotencyHours.default * 3_600_000,
+      c: job.contract,
+    })
+    return {
+      queue,
+      keyed: uniqueKey !== undefined || idempotencyKey !== undefined,
+      json: `${json.slice(0, -1)},"i":`,
+    }
+  }
+}
+
+function hasNone(options: EnqueueOptions): boolean {
+  for (const name in options) {
+    if (name !== 'tx' && options[name as keyof EnqueueOptions] !== undefined) return false
+  }
+  return true
+}
+
+function listOf(items: readonly Item[]): string {
+  return `[${items.map((item) => item.json).join(',')}]`
+}

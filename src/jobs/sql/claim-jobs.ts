@@ -1,0 +1,127 @@
+import { operation, type Params, type Row } from '../../driver/operation.ts'
+import { type Objects, type Placeholder, type SqlFragment, sql } from '../../driver/sql.ts'
+
+export const claimParams = {
+  workerId: 'int8',
+  /** The queues to claim from, each with how many jobs at most and for how many a slot is free now. */
+  queues: 'text[]',
+  wanted: 'int4[]',
+  free: 'int4[]',
+  /** One entry for each queue and priority: `seq` up to which the worker has taken everything it saw. 0: look at all. */
+  classQueues: 'text[]',
+  classPriorities: 'int2[]',
+  after: 'int8[]',
+  /** False while this process runs a job that has cost two workers their life: such jobs run one at a time. */
+  suspects: 'bool',
+} as const
+
+/** What a claim gives: the jobs column by column, in the order in which they are to start. */
+export const claimColumns = {
+  token: 'int8?',
+  ids: 'json?',
+  names: 'json?',
+  queues: 'json?',
+  attempts: 'json?',
+  maxAttempts: 'json?',
+  priorities: 'json?',
+  cares: 'json?',
+  crashes: 'json?',
+  seqs: 'json?',
+  enqueuedAts: 'json?',
+  scheduledAts: 'json?',
+  keyed: 'json?',
+  tenants: 'json?',
+  contracts: 'json?',
+  contexts: 'json?',
+  inputs: 'json?',
+} as const
+
+type ClaimPlaceholders = { readonly [K in keyof typeof claimParams]: Placeholder }
+
+/**
+ * The claim as a list of common table expressions, to be a statement of its own or to follow a settle.
+ *
+ * `ctid = any (array(…))` takes at most what was asked for under every plan: a locking subquery joined to the
+ * delete may run once per outer row. A row that was locked but is not taken is free again at commit.
+ */
+export function claimSteps(t: Objects, p: ClaimPlaceholders): SqlFragment {
+  return sql`asked as materialized (
+      select asked.* from unnest(${p.queues}, ${p.wanted}, ${p.free}) asked (queue, wanted, free)
+      where not exists (select from ${t.queue} q where q.name = asked.queue and q.paused_at is not null)
+    ), picked as materialized (
+      select asked.queue, asked.free, r.* from asked cross join lateral (
+        select r.* from unnest(${p.classQueues}, ${p.classPriorities}, ${p.after}) class (queue, priority, after)
+        cross join lateral (
+          select r.ctid as place, r.priority, r.seq, r.care from ${t.ready} r
+          where r.queue = class.queue and r.priority = class.priority and r.seq > class.after
+            and (r.care < 2 or ${p.suspects})
+          order by r.seq limit asked.wanted for update skip locked
+        ) r
+        where class.queue = asked.queue limit asked.wanted
+      ) r
+    ), taken as (
+      delete from ${t.ready} where ctid = any (array(
+        select place from picked where care = 0
+        union all
+        select place from (
+          select place, care, free,
+            row_number() over (partition by queue order by care desc, priority, seq) as nth_in_queue,
+            row_number() over (partition by care order by priority, seq) as nth_of_care
+          from picked where care > 0
+        ) careful where nth_in_queue <= free and (care = 1 or nth_of_care = 1)
+      ))
+      returning queue, priority, seq, job_id, attempts, crashes, care
+    ), leased as (
+      insert into ${t.lease} (worker_id, job_ids, seqs, attempts, crashes)
+      select ${p.workerId}, array_agg(job_id), array_agg(seq), array_agg((attempts + 1)::int2), array_agg(crashes)
+      from taken having count(*) > 0
+      returning token
+    )`
+}
+
+/**
+ * One row for a batch of `taken` jobs under the lease `leased`; no row if nothing was taken. Column by column:
+ * measured, an array of 500 values costs PostgreSQL and Node half of 500 rows or 500 small arrays
+ * (docs/decisions/0002-storage-and-fences.md). A job whose row is gone comes with a null name.
+ */
+export function claimedBatch(t: Objects): SqlFragment {
+  return sql`select leased.token,
+      json_agg(x.job_id::text)::text as ids, json_agg(x.name)::text as names, json_agg(x.queue)::text as queues,
+      json_agg(x.attempts + 1)::text as attempts, json_agg(x.max_attempts)::text as max_attempts,
+      json_agg(x.priority)::text as priorities, json_agg(x.care)::text as cares, json_agg(x.crashes)::text as crashes,
+      json_agg(x.seq::text)::text as seqs,
+      json_agg((extract(epoch from x.enqueued_at) * 1000)::int8)::text as enqueued_ats,
+      json_agg((extract(epoch from coalesce(x.run_at, x.enqueued_at)) * 1000)::int8)::text as scheduled_ats,
+      json_agg(x.unique_key is not null)::text as keyed, json_agg(x.tenant)::text as tenants,
+      json_agg(x.contract)::text as contracts, json_agg(x.context)::text as contexts, json_agg(x.input)::text as inputs
+    from leased, (
+      select taken.*, job.name, job.max_attempts, job.enqueued_at, job.run_at, job.unique_key, job.tenant, job.contract,
+        job.context, job.input
+      from taken left join ${t.job} job on job.id = taken.job_id
+      order by taken.care desc, taken.priority, taken.seq
+    ) x
+    group by leased.token`
+}
+
+/**
+ * Claims due jobs of several queues, each up to its own limit, lowest priority number first, then in the order
+ * of their places, under one new lease.
+ *
+ * The lease is the fence: its token was never given out before, and every later write by this worker must name
+ * it. All jobs of the batch count as started from this commit on, so a worker that dies uses up an attempt of
+ * each; it must therefore not ask for more than it will start within a moment. Jobs on their last attempt
+ * (`care` 1) are taken only into free slots, and of jobs that have lost two workers (`care` 2) one at a time;
+ * they come first in the batch.
+ *
+ * Locks rows of `ready`, each with `skip locked`: claims never wait for one another. A lost reply leaves a lease
+ * that nobody works on; the worker hands it back when it finds it (`release-leases.ts`), or it is rescued.
+ */
+export const claimJobs = operation({
+  name: 'claim_jobs',
+  params: claimParams,
+  columns: claimColumns,
+  text: (t, p) => sql`with ${claimSteps(t, p)} ${claimedBatch(t)}`,
+})
+
+export type ClaimRequest = Params<typeof claimJobs>
+export type ClaimedBatch = Row<typeof claimJobs>

@@ -1,0 +1,29 @@
+import { operation } from '../../driver/operation.ts'
+import { sql } from '../../driver/sql.ts'
+import { claimColumns, claimedBatch } from './claim-jobs.ts'
+
+/**
+ * Claims parked jobs that this worker knows, up to `limit`, with the promises of {@link claimJobs}. Jobs whose
+ * input was refused are left if this worker would refuse it by the same contract.
+ */
+export const claimParkedJobs = operation({
+  name: 'claim_parked_jobs',
+  params: { workerId: 'int8', queues: 'text[]', names: 'text[]', contracts: 'text[]', limit: 'int4' },
+  columns: claimColumns,
+  text: (t, p) => sql`with taken as (
+      delete from ${t.parked} where job_id = any (array(
+        select r.job_id from unnest(${p.names}, ${p.contracts}) known (name, contract)
+        cross join lateral (
+          select job_id from ${t.parked} r
+          where r.name = known.name and r.queue = any (${p.queues}) and r.refused_contract is distinct from known.contract
+            and not exists (select from ${t.queue} q where q.name = r.queue and q.paused_at is not null)
+          order by priority, seq limit ${p.limit} for update skip locked
+        ) r limit ${p.limit}))
+      returning queue, priority, seq, job_id, attempts, crashes, 1::int2 as care
+    ), leased as (
+      insert into ${t.lease} (worker_id, job_ids, seqs, attempts, crashes)
+      select ${p.workerId}, array_agg(job_id), array_agg(seq), array_agg((attempts + 1)::int2), array_agg(crashes)
+      from taken having count(*) > 0
+      returning token
+    ) ${claimedBatch(t)}`,
+})

@@ -1,0 +1,20 @@
+import { operation } from '../../driver/operation.ts'
+import { sql } from '../../driver/sql.ts'
+
+/**
+ * Tells a worker that is about to sleep what will need it next, in milliseconds from now; null: nothing in sight.
+ * `dueInMs`: when the next scheduled job falls due. `expiryInMs`: when the next lease can run out, unless its
+ * worker renews it. `parked`: whether jobs were parked that this worker may know. A plain read.
+ */
+export const lookAhead = operation({
+  name: 'look_ahead',
+  params: { workerId: 'int8', names: 'text[]' },
+  columns: { dueInMs: 'int8?', expiryInMs: 'int8?', parked: 'bool' },
+  repeatable: true,
+  text: (t, p) => sql`select
+      (select ceil(extract(epoch from run_at - clock_timestamp()) * 1000)::int8
+        from ${t.scheduled} order by run_at, job_id limit 1) as due_in_ms,
+      (select ceil(extract(epoch from min(heartbeat_at + lease_ms * interval '1 millisecond') - clock_timestamp()) * 1000)::int8
+        from ${t.worker} where id <> ${p.workerId}) as expiry_in_ms,
+      exists (select from ${t.parked} where name = any (${p.names})) as parked`,
+})

@@ -1,0 +1,38 @@
+import { operation } from '../../driver/operation.ts'
+import { sql } from '../../driver/sql.ts'
+
+/**
+ * Puts back the jobs of this worker's leases that it does not know of: a claim whose answer was lost. None of
+ * them has started, so no attempt is used and each keeps its place. Locks the leases, in token order. To be
+ * called while no claim of the worker is under way. Safe to repeat.
+ */
+export const releaseUnknownLeases = operation({
+  name: 'release_unknown_leases',
+  params: { workerId: 'int8', known: 'int8[]' },
+  columns: { released: 'int4' },
+  repeatable: true,
+  text: (t, p) => sql`with unknown as materialized (
+      select * from ${t.lease} where worker_id = ${p.workerId} and token <> all (${p.known}) order by token for update
+    ), held as materialized (
+      select unknown.token, h.job_id, h.seq, h.attempt, h.crashes, h.job_id = any (unknown.cancelled) as was_cancelled
+      from unknown cross join lateral unnest(job_ids, seqs, attempts, crashes) h (job_id, seq, attempt, crashes)
+      where not exists (select from ${t.outcome} o where o.job_id = h.job_id)
+        and not exists (select from ${t.attempt} a where a.job_id = h.job_id and a.token = unknown.token)
+    ), back as (
+      insert into ${t.ready} (seq, job_id, priority, attempts, crashes, care, queue)
+      select held.seq, held.job_id, job.priority, held.attempt - 1, held.crashes,
+        case when held.crashes >= 2 then 2 when held.attempt >= job.max_attempts then 1 else 0 end, job.queue
+      from held join ${t.job} job on job.id = held.job_id where not was_cancelled
+      returning job_id
+    ), ended as (
+      insert into ${t.outcome} (job_id, token, finished_at, attempts, state, reason)
+      select job_id, token, clock_timestamp(), attempt - 1, 'cancelled', 'cancelled before it ran' from held where was_cancelled
+      returning job_id
+    ), freed as (
+      delete from ${t.unique_key} where job_id in (select job_id from ended)
+    ), closed as (
+      delete from ${t.lease} where token in (select token from unknown)
+    )
+    select (select count(*)::int4 from held) as released,
+      (select ${t.announce}(array_agg(distinct j.queue)) from back join ${t.job} j on j.id = back.job_id) as announced`,
+})

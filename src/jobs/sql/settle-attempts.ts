@@ -1,0 +1,92 @@
+import { operation, type Params } from '../../driver/operation.ts'
+import { sql } from '../../driver/sql.ts'
+import { closeSteps, fenceSteps } from './settle-completed.ts'
+
+/** One item of the `items` array, in the short names of the statement. */
+export interface AttemptItem {
+  readonly token: string
+  readonly job: string
+  /** What becomes of the job. `ready` keeps its place and gives the attempt back; `parked` waits for another worker. */
+  readonly to: 'completed' | 'discarded' | 'cancelled' | 'scheduled' | 'ready' | 'parked'
+  /** How the attempt ended, where the job goes on. */
+  readonly ended?: 'failed' | 'timed-out' | 'snoozed' | 'handed-back' | 'interrupted' | 'parked'
+  readonly ms?: number
+  readonly delay?: number
+  readonly reason?: string
+  readonly late?: boolean
+  readonly contract?: string | null
+  readonly error?: unknown
+  readonly result?: unknown
+}
+
+/**
+ * Records the ends of attempts that did not simply complete, if their leases are still this worker's.
+ *
+ * Each leaves exactly one row with its token: an outcome where the job has ended, else an attempt; the fence
+ * relies on that. `failed` and `timed-out` keep the attempt counted; `snoozed`, `handed-back`, `interrupted` and
+ * `parked` give it back. Cancel wins: a job that was cancelled while it ran ends cancelled whatever came of it.
+ * Error history is cut to `keep` newest rows, except rows that a live lease still needs as its fence.
+ *
+ * Locks leases FOR SHARE in token order, then inserts; repeating it changes nothing and answers `refused`.
+ */
+export const settleAttempts = operation({
+  name: 'settle_attempts',
+  params: { workerId: 'int8', tokens: 'int8[]', items: 'json', keep: 'int4' },
+  columns: { refused: 'json?', cancelled: 'json?' },
+  text: (t, p) => sql`with ${fenceSteps(t, p)}, given as materialized (
+      select g.* from json_to_recordset(${p.items}) as g (token bigint, job bigint, "to" text, ended text, ms integer,
+        delay float8, reason text, late boolean, contract text, error json, result json)
+    ), mine as materialized (
+      select held.token, held.job_id, held.seq, held.attempt, held.crashes, j.queue, j.priority, j.name, j.max_attempts,
+        g.ended, g.ms, g.delay, g.reason, g.late, g.contract, g.error, g.result,
+        case when g.job = any (held.cancelled) then 'cancelled' else g."to" end as goes,
+        g.job = any (held.cancelled) as was_cancelled,
+        held.attempt - case when g.ended in ('snoozed', 'handed-back', 'interrupted', 'parked') then 1 else 0 end as counted
+      from given g join held on held.token = g.token and held.job_id = g.job
+      join ${t.job} j on j.id = g.job
+      where not exists (select from ${t.attempt} a where a.job_id = g.job and a.token = g.token)
+        and not exists (select from ${t.outcome} o where o.job_id = g.job)
+    ), ended as (
+      insert into ${t.outcome} (job_id, token, finished_at, duration_ms, attempts, late, state, reason, result, error)
+      select job_id, token, clock_timestamp(), ms, counted, coalesce(late, false), goes::${t.job_state},
+        case when was_cancelled then 'cancelled while it ran' else reason end,
+        case when goes = 'completed' then result end, error
+      from mine where goes in ('completed', 'discarded', 'cancelled')
+      on conflict (job_id) do nothing
+      returning job_id
+    ), noted as (
+      insert into ${t.attempt} (job_id, token, ended_at, worker_id, duration_ms, attempt, ended, error)
+      select job_id, token, clock_timestamp(), ${p.workerId}, ms, attempt, ended::${t.attempt_end}, error
+      from mine where goes in ('scheduled', 'ready', 'parked')
+      returning job_id
+    ), later as (
+      insert into ${t.scheduled} (run_at, job_id, priority, attempts, crashes, retrying, queue)
+      select clock_timestamp() + delay * interval '1 millisecond', job_id, priority, counted,
+        case when ended = 'snoozed' then crashes else 0 end, ended <> 'snoozed', queue
+      from mine where goes = 'scheduled'
+    ), back as (
+      insert into ${t.ready} (seq, job_id, priority, attempts, crashes, care, queue)
+      select seq, job_id, priority, counted, crashes,
+        case when crashes >= 2 then 2 when counted + 1 >= max_attempts then 1 else 0 end, queue
+      from mine where goes = 'ready'
+    ), aside as (
+      insert into ${t.parked} (job_id, seq, parked_at, priority, attempts, crashes, name, queue, refused_contract, reason)
+      select job_id, seq, clock_timestamp(), priority, counted, crashes, name, queue, contract, reason
+      from mine where goes = 'parked'
+    ), freed as (
+      delete from ${t.unique_key} where job_id in (select job_id from ended)
+    ), cut as (
+      delete from ${t.attempt} old using (
+        select a.job_id, a.token, row_number() over (partition by a.job_id order by a.token desc) as nth
+        from ${t.attempt} a where a.job_id in (select job_id from mine)
+      ) ranked
+      where old.job_id = ranked.job_id and old.token = ranked.token and ranked.nth >= ${p.keep}
+        and not exists (select from ${t.lease} l where l.token = old.token)
+    ), ${closeSteps(t)}
+    select
+      (select json_agg(g.job::text)::text from given g where g.job not in (select job_id from ended union all select job_id from noted)) as refused,
+      (select json_agg(m.job_id::text)::text from mine m where m.was_cancelled) as cancelled,
+      (select ${t.announce}(array_agg(distinct queue)) from mine where goes = 'ready') as announced`,
+})
+
+export type SettleAttemptsRequest = Params<typeof settleAttempts>

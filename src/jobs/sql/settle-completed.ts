@@ -1,0 +1,110 @@
+import { operation, type Params, type Row } from '../../driver/operation.ts'
+import { type Objects, type Placeholder, type SqlFragment, sql } from '../../driver/sql.ts'
+import { claimColumns, claimedBatch, claimParams, claimSteps } from './claim-jobs.ts'
+
+const settleParams = {
+  workerId: 'int8',
+  /** The leases that the jobs below belong to. */
+  tokens: 'int8[]',
+  jobIds: 'int8[]',
+  /** The lease of each job. */
+  jobTokens: 'int8[]',
+  durationsMs: 'int4[]',
+  /** JSON text of each result; empty when no job gave one. */
+  results: 'text[]',
+  /** Those of the jobs that hold a unique key. */
+  keyedIds: 'int8[]',
+} as const
+
+type SettlePlaceholders = { readonly [K in keyof typeof settleParams]: Placeholder }
+
+/**
+ * `fence` locks the leases that are still this worker's, in one order, and `held` is what they stand for. FOR
+ * SHARE waits for a cancel or a rescue that holds the row and then sees what it wrote, while fenced transactions
+ * of the same batch (FOR KEY SHARE) go on beside it.
+ */
+export function fenceSteps(t: Objects, p: { workerId: Placeholder; tokens: Placeholder }): SqlFragment {
+  return sql`fence as materialized (
+      select token, claimed_at, job_ids, seqs, attempts, crashes, cancelled from ${t.lease}
+      where token = any (${p.tokens}) and worker_id = ${p.workerId} order by token for share
+    ), held as materialized (
+      select fence.token, fence.cancelled, h.job_id, h.seq, h.attempt, h.crashes
+      from fence cross join lateral unnest(job_ids, seqs, attempts, crashes) h (job_id, seq, attempt, crashes)
+    )`
+}
+
+/**
+ * Deletes the leases of which every job is settled: by the rows of `mine` just now, or by an earlier statement,
+ * which left an outcome or an attempt with the lease's token. `except`, because an anti-join of two steps whose
+ * sizes the planner cannot know becomes a nested loop over both.
+ */
+export function closeSteps(t: Objects): SqlFragment {
+  return sql`rest as materialized (
+      select token, job_id from held except select token, job_id from mine
+    ), unsettled as materialized (
+      select token from rest
+      where not exists (select from ${t.outcome} o where o.job_id = rest.job_id and o.token = rest.token)
+        and not exists (select from ${t.attempt} a where a.job_id = rest.job_id and a.token = rest.token)
+    ), closed as (
+      delete from ${t.lease} where token = any (array(select token from fence except select token from unsettled))
+    )`
+}
+
+function settleSteps(t: Objects, p: SettlePlaceholders): SqlFragment {
+  return sql`${fenceSteps(t, p)}, given as materialized (
+      select g.* from unnest(${p.jobIds}, ${p.jobTokens}, ${p.durationsMs}, ${p.results}) g (job_id, token, duration_ms, result)
+    ), mine as materialized (
+      select given.*, held.attempt, given.job_id = any (held.cancelled) as was_cancelled
+      from given join held using (token, job_id)
+      where not exists (select from ${t.attempt} a where a.job_id = given.job_id and a.token = given.token)
+    ), ended as (
+      insert into ${t.outcome} (job_id, token, finished_at, duration_ms, attempts, state, reason, result)
+      select job_id, token, clock_timestamp(), duration_ms, attempt,
+        case when was_cancelled then 'cancelled' else 'completed' end::${t.job_state},
+        case when was_cancelled then 'cancelled while it ran' end, case when not was_cancelled then result::json end
+      from mine
+      on conflict (job_id) do nothing
+      returning job_id, state
+    ), freed as (
+      delete from ${t.unique_key} where job_id = any (${p.keyedIds}) and job_id in (select job_id from ended)
+    ), ${closeSteps(t)}`
+}
+
+const settledColumns = {
+  /** Jobs that were not this worker's any more, as a JSON array of ids: the write was refused. */
+  refused: 'json?',
+  /** Jobs that had been cancelled before they completed. */
+  cancelled: 'json?',
+} as const
+
+function settledAnswer(): SqlFragment {
+  return sql`(select json_agg(g.job_id::text)::text from given g where not exists (select from ended e where e.job_id = g.job_id)) as refused,
+    (select json_agg(e.job_id::text)::text from ended e where e.state = 'cancelled') as cancelled`
+}
+
+/**
+ * Records jobs as completed, if their leases are still this worker's; releases their unique keys; ends leases
+ * of which nothing is left. A job that was cancelled while it ran ends cancelled.
+ *
+ * One conditional statement for the whole batch: a job that is gone or went to another worker is refused, and
+ * the others are recorded. Locks the leases FOR SHARE in token order, then inserts. Repeating it after a lost
+ * reply changes nothing; it then answers `refused` for what is already recorded.
+ */
+export const settleCompleted = operation({
+  name: 'settle_completed',
+  params: settleParams,
+  columns: settledColumns,
+  text: (t, p) => sql`with ${settleSteps(t, p)} select ${settledAnswer()}`,
+})
+
+/** {@link settleCompleted} and the next claim in one statement: one round trip, one commit. */
+export const settleAndClaim = operation({
+  name: 'settle_and_claim',
+  params: { ...settleParams, ...claimParams },
+  columns: { ...settledColumns, ...claimColumns },
+  text: (t, p) => sql`with ${settleSteps(t, p)}, ${claimSteps(t, p)}
+    select batch.*, ${settledAnswer()} from (select 1) one left join (${claimedBatch(t)}) batch on true`,
+})
+
+export type SettleRequest = Params<typeof settleCompleted>
+export type Settled = Row<typeof settleCompleted>

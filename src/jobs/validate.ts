@@ -1,0 +1,31 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec'
+import type { InputIssue } from '../base/errors.ts'
+
+export type Validation<T = unknown> =
+  | { readonly value: T; readonly issues: undefined }
+  | { readonly value?: undefined; readonly issues: readonly InputIssue[] }
+
+/** Runs a Standard Schema; a promise only if the schema answers with one. A schema that throws is an issue. */
+export function validate(schema: StandardSchemaV1, value: unknown): Validation | Promise<Validation> {
+  try {
+    const answer = schema['~standard'].validate(value)
+    return answer instanceof Promise ? answer.then(toValidation, toIssue) : toValidation(answer)
+  } catch (error) {
+    return toIssue(error)
+  }
+}
+
+function toValidation(answer: StandardSchemaV1.Result<unknown>): Validation {
+  if (answer.issues === undefined) return { value: answer.value, issues: undefined }
+  return {
+    issues: answer.issues.map((issue) => ({ path: pathOf(issue.path), message: issue.message })),
+  }
+}
+
+function toIssue(error: unknown): Validation {
+  return { issues: [{ path: '', message: error instanceof Error ? error.message : 'the schema threw' }] }
+}
+
+function pathOf(path: StandardSchemaV1.Issue['path']): string {
+  return (path ?? []).map((part) => String(typeof part === 'object' ? part.key : part)).join('.')
+}

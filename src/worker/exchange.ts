@@ -1,0 +1,168 @@
+import { monotonicMs } from '../base/clock.ts'
+import { sleep } from '../base/sleep.ts'
+import type { Wakeup } from '../base/wakeup.ts'
+import type { ClaimRequest } from '../jobs/sql/claim-jobs.ts'
+import type { ClaimedJob } from './claimed-job.ts'
+import type { Outbox, SettlementBatch } from './outbox.ts'
+import type { Pace } from './pace.ts'
+import type { Slots } from './slots.ts'
+
+/** Most jobs settled, and most claimed, in one statement: a lease of so many fits a page of PostgreSQL's. */
+export const MAX_BATCH = 400
+/** Longest that an outcome waits for others to be recorded with, while there is other work at hand. */
+const LINGER_MS = 4
+/** An outcome does not wait if so many are there. */
+const LINGER_ENOUGH = 200
+const STALE_BUFFER_MS = 100
+
+export type Wants = Pick<ClaimRequest, 'queues' | 'wanted' | 'free'>
+
+export interface ExchangeOptions {
+  readonly slots: readonly Slots[]
+  readonly outbox: Outbox
+  readonly pace: Pace
+  /** Woken by notifications, freed slots and new outcomes. */
+  readonly wakeup: Wakeup
+  /** Records and claims by one statement; either part may be missing. Throws if it is not known to have worked. */
+  readonly trade: (
+    settle: SettlementBatch | undefined,
+    wants: Wants | undefined,
+  ) => Promise<readonly ClaimedJob[]>
+  /** Jobs that were parked and that this worker knows, if any were seen and slots are free. */
+  readonly claimParked: () => Promise<readonly ClaimedJob[]>
+  readonly settleOthers: (batch: SettlementBatch) => Promise<void>
+  readonly setWaiting: (waiting: boolean) => Promise<void>
+  readonly handBack: (jobs: readonly ClaimedJob[]) => void
+  readonly onError: (error: unknown, retryInMs: number) => void
+  readonly retryDelayMs: (failures: number) => number
+  /** True once nothing may be claimed any more. */
+  readonly isStopping: () => boolean
+}
+
+/**
+ * The worker's one traffic with the queue: outcomes go down, jobs come up, one statement at a time.
+ *
+ * While a statement is under way outcomes gather and slots free; the next statement takes them all, and claims
+ * as much as the slots want. So batches grow with the load by themselves, and a lone outcome in an idle worker
+ * goes at once. With work at hand an outcome waits up to 4 ms for company, which costs nobody anything: the
+ * buffer keeps the slots busy.
+ *
+ * A failed statement keeps its outcomes for the next try and never ends the loop. Returns when `isStopping` and
+ * no job runs and every outcome is recorded, or when `signal` aborts.
+ */
+export async function runExchange(options: ExchangeOptions, signal: AbortSignal): Promise<void> {
+  const { slots, outbox, pace, wakeup } = options
+  let failures = 0
+  let saidWaiting: boolean | undefined
+
+  while (!signal.aborted) {
+    const nowMs = monotonicMs()
+    handBackStale(options)
+    pace.update(nowMs)
+    const isStopping = options.isStopping()
+    const wants = isStopping ? undefined : wantsOf(slots, pace, nowMs)
+    if (isStopping && outbox.size === 0 && slots.every((s) => s.running === 0 && s.buffered === 0)) return
+    try {
+      if (!isStopping && saidWaiting !== !pace.busy) {
+        // Said before the look that follows, so that no job falls between the two.
+        await options.setWaiting(!pace.busy)
+        saidWaiting = !pace.busy
+        if (saidWaiting) pace.wake()
+      } else if (wants !== undefined || shouldSettle(options)) {
+        await roundTrip(options, wants)
+        // Handlers that need no more than a moment end within this turn, and go with the next statement.
+        await nextTurn()
+      } else {
+        await wakeup.sleep(sleepMs(options, nowMs), signal)
+        await nextTurn()
+      }
+      failures = 0
+    } catch (error) {
+      failures += 1
+      const delayMs = options.retryDelayMs(failures)
+      options.onError(error, delayMs)
+      saidWaiting = undefined
+      await sleep(delayMs, signal)
+    }
+  }
+}
+
+async function roundTrip(options: ExchangeOptions, wants: Wants | undefined): Promise<void> {
+  const { outbox, pace, slots } = options
+  const others = outbox.takeOthers(MAX_BATCH)
+  if (others !== undefined) await orPutBack(outbox, others, options.settleOthers(others))
+  const completed = outbox.takeCompleted(MAX_BATCH)
+  if (completed === undefined && wants === undefined) return
+  const jobs = await orPutBack(outbox, completed, options.trade(completed, wants))
+  if (wants === undefined) return
+
+  const nowMs = monotonicMs()
+  const got = new Map<string, number>()
+  for (const job of jobs) got.set(job.queue, (got.get(job.queue) ?? 0) + 1)
+  for (const [index, queue] of wants.queues.entries()) {
+    pace.looked(
+      queue as string,
+      { wanted: wants.wanted[index] as number, got: got.get(queue as string) ?? 0 },
+      nowMs,
+    )
+  }
+  const all = options.isStopping() ? jobs : [...jobs, ...(await options.claimParked())]
+  if (options.isStopping()) return options.handBack(all)
+  const byQueue = new Map(slots.map((s) => [s.queue, s]))
+  for (const job of all) byQueue.get(job.queue)?.add(job)
+}
+
+async function orPutBack<T>(
+  outbox: Outbox,
+  batch: SettlementBatch | undefined,
+  sent: Promise<T>,
+): Promise<T> {
+  try {
+    return await sent
+  } catch (error) {
+    if (batch !== undefined) outbox.putBack(batch)
+    throw error
+  }
+}
+
+function handBackStale({ slots, handBack }: ExchangeOptions): void {
+  for (const queue of slots) {
+    const stale = queue.takeStale(STALE_BUFFER_MS)
+    if (stale.length > 0) handBack(stale)
+  }
+}
+
+function wantsOf(slots: readonly Slots[], pace: Pace, nowMs: number): Wants | undefined {
+  const asking = slots.filter((s) => pace.isDue(s.queue, nowMs) && s.wanted > 0)
+  if (asking.length === 0) return undefined
+  let left = MAX_BATCH
+  // Free slots of every queue come before what is claimed ahead for any.
+  const sure = asking.map((s) => take(Math.min(s.free, s.wanted)))
+  const wanted = asking.map((s, index) => (sure[index] as number) + take(s.wanted - (sure[index] as number)))
+  return { queues: asking.map((s) => s.queue), wanted, free: asking.map((s) => s.free) }
+
+  function take(count: number): number {
+    const taken = Math.min(count, left)
+    left -= taken
+    return taken
+  }
+}
+
+/** Outcomes wait for company only while the slots have enough to do meanwhile. */
+function shouldSettle({ outbox, slots, isStopping }: ExchangeOptions): boolean {
+  if (outbox.size === 0) return false
+  if (outbox.size >= LINGER_ENOUGH || outbox.oldestMs() >= LINGER_MS || isStopping()) return true
+  return !slots.some((s) => s.buffered > 0 || (s.ahead > 0 && s.running > 0))
+}
+
+function sleepMs({ outbox, slots, pace, isStopping }: ExchangeOptions, nowMs: number): number {
+  const asking = isStopping() ? [] : slots.filter((s) => s.wanted > 0).map((s) => s.queue)
+  const lookMs = pace.nextLookAtMs(asking) - nowMs
+  const lingerMs = outbox.size > 0 ? LINGER_MS - outbox.oldestMs() : Number.POSITIVE_INFINITY
+  const staleMs = slots.some((s) => s.buffered > 0) ? STALE_BUFFER_MS / 2 : Number.POSITIVE_INFINITY
+  return Math.max(0.5, Math.min(lookMs, lingerMs, staleMs, 60_000))
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}

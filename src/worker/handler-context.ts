@@ -1,0 +1,119 @@
+import { checkNumber } from '../base/check.ts'
+import { InvalidArgumentError } from '../base/errors.ts'
+import { limits } from '../base/limits.ts'
+import { type Logger, withFields } from '../base/logger.ts'
+import type { JobContext, RunningJob } from '../jobs/context.ts'
+import type { AnyJob, JobInput } from '../jobs/define-job.ts'
+import type { EnqueueAnswer, EnqueueOptions } from '../jobs/enqueue-options.ts'
+import type { ClaimedJob } from './claimed-job.ts'
+import type { Decision } from './outcome.ts'
+
+export interface ContextServices {
+  readonly logger: Logger
+  readonly enqueue: (job: AnyJob, input: unknown, options?: EnqueueOptions) => Promise<EnqueueAnswer>
+}
+
+/** Carries a handler's decision up through its stack. Swallowing it changes nothing: the decision is kept. */
+class DecisionMade extends Error {
+  override readonly name = 'DecisionMade'
+
+  constructor(decision: Decision) {
+    super(`the attempt ends here by ctx.${decision.kind}(); do not catch this`)
+  }
+}
+
+/** What a handler is given. Parts that few handlers look at are made when first looked at. */
+export class HandlerContext implements JobContext {
+  readonly #claimed: ClaimedJob
+  readonly #services: ContextServices
+  #job: RunningJob | undefined
+  #log: Logger | undefined
+  #controller: AbortController | undefined
+  #abortReason: Error | undefined
+  /** Set once the handler has decided; stands whatever it does afterwards. */
+  decision: Decision | undefined
+
+  constructor(claimed: ClaimedJob, services: ContextServices) {
+    this.#claimed = claimed
+    this.#services = services
+  }
+
+  get job(): RunningJob {
+    const c = this.#claimed
+    this.#job ??= Object.freeze({
+      id: c.id,
+      name: c.name as string,
+      queue: c.queue,
+      tenant: c.tenant,
+      attempt: c.attempt,
+      maxAttempts: c.maxAttempts,
+      fencingToken: c.token,
+      enqueuedAt: new Date(c.enqueuedAtMs),
+      scheduledAt: new Date(c.scheduledAtMs),
+    })
+    return this.#job
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#abortReason !== undefined) this.#controller.abort(this.#abortReason)
+    }
+    return this.#controller.signal
+  }
+
+  get log(): Logger {
+    const { id, name, attempt, queue } = this.#claimed
+    this.#log ??= withFields(this.#services.logger, { jobId: id, jobName: name, attempt, queue })
+    return this.#log
+  }
+
+  /** Aborts the handler's signal, once. */
+  abort(reason: Error): void {
+    if (this.#abortReason !== undefined) return
+    this.#abortReason = reason
+    this.#controller?.abort(reason)
+  }
+
+  get abortReason(): Error | undefined {
+    return this.#abortReason
+  }
+
+  snooze(options: { readonly inMs: number }): never {
+    this.#decide({ kind: 'snooze', inMs: checkInMs(options) })
+  }
+
+  discard(reason: string): never {
+    this.#decide({ kind: 'discard', reason: String(reason) })
+  }
+
+  cancel(reason: string): never {
+    this.#decide({ kind: 'cancel', reason: String(reason) })
+  }
+
+  retry(options: { readonly inMs: number; readonly reason?: string }): never {
+    this.#decide({
+      kind: 'retry',
+      inMs: checkInMs(options),
+      reason: options.reason ?? 'the handler asked for a retry',
+    })
+  }
+
+  async enqueue<J extends AnyJob>(
+    job: J,
+    input: JobInput<J>,
+    options?: Omit<EnqueueOptions, 'tx'>,
+  ): Promise<EnqueueAnswer> {
+    return await this.#services.enqueue(job, input, options)
+  }
+
+  #decide(decision: Decision): never {
+    this.decision ??= decision
+    throw new DecisionMade(decision)
+  }
+}
+
+function checkInMs(options: { readonly inMs: number } | undefined): number {
+  if (options?.inMs === undefined) throw new InvalidArgumentError({ field: 'inMs', problem: 'must be given' })
+  return checkNumber('inMs', options.inMs, limits.delayMs)
+}

@@ -1,0 +1,216 @@
+import { OutcomeUnknownError } from '../base/errors.ts'
+import type { EventHub, JobFacts } from '../base/events.ts'
+import { limits } from '../base/limits.ts'
+import { type Database, run, runOne } from '../driver/operation.ts'
+import { type ClaimedBatch, type ClaimRequest, claimJobs } from '../jobs/sql/claim-jobs.ts'
+import { claimParkedJobs } from '../jobs/sql/claim-parked-jobs.ts'
+import { releaseUnknownLeases } from '../jobs/sql/release-unknown-leases.ts'
+import { type AttemptItem, settleAttempts } from '../jobs/sql/settle-attempts.ts'
+import { type SettleRequest, settleAndClaim, settleCompleted } from '../jobs/sql/settle-completed.ts'
+import { startWaiting } from '../jobs/sql/start-waiting.ts'
+import { stopWaiting } from '../jobs/sql/stop-waiting.ts'
+import { type ClaimedJob, readBatch } from './claimed-job.ts'
+import type { Wants } from './exchange.ts'
+import type { Settlement, SettlementBatch } from './outbox.ts'
+
+const PRIORITIES = Array.from({ length: limits.priority.max + 1 }, (_, priority) => priority)
+
+export interface TrafficOptions {
+  readonly database: Database
+  readonly queues: readonly string[]
+  readonly events: EventHub
+  /** Id of the present life of this worker. */
+  readonly workerId: () => bigint
+  /** True if a job that has cost two workers their life may be taken. */
+  readonly mayTakeSuspect: () => boolean
+  /** Called with each settlement that PostgreSQL has answered, and whether it was refused or found cancelled. */
+  readonly onSettled: (settlement: Settlement, answer: 'recorded' | 'refused' | 'cancelled') => void
+}
+
+/**
+ * The statements of the exchange, and what their answers mean. Keeps which leases it knows of: after a claim
+ * whose answer was lost, jobs may be held that nobody runs, and their lease would be renewed for ever; before
+ * the next claim such leases are given back.
+ */
+export class Traffic {
+  readonly #options: TrafficOptions
+  /** Jobs not yet settled, by lease. */
+  readonly #open = new Map<bigint, number>()
+  #isUnsure = false
+
+  constructor(options: TrafficOptions) {
+    this.#options = options
+  }
+
+  get openLeases(): readonly bigint[] {
+    return [...this.#open.keys()]
+  }
+
+  async trade(settle: SettlementBatch | undefined, wants: Wants | undefined): Promise<readonly ClaimedJob[]> {
+    const { database } = this.#options
+    if (settle === undefined) return wants === undefined ? [] : await this.#claim(wants)
+    const request = settleRequest(settle)
+    // One statement has one worker id: outcomes of a former life go alone.
+    if (wants === undefined || settle.workerId !== this.#options.workerId() || this.#isUnsure) {
+      const answer = await runOne(database, settleCompleted, request)
+      this.#answered(settle.settlements, answer)
+      return wants === undefined ? [] : await this.#claim(wants)
+    }
+    const claim = this.#claimRequest(wants)
+    const answer = await this.#unsureUnlessAnswered(
+      runOne(database, settleAndClaim, { ...request, ...claim }),
+    )
+    this.#answered(settle.settlements, answer)
+    return this.#opened(answer, settle.workerId)
+  }
+
+  async settleOthers(batch: SettlementBatch): Promise<void> {
+    const answer = await runOne(this.#options.database, settleAttempts, {
+      workerId: batch.workerId,
+      tokens: tokensOf(batch),
+      items: `[${batch.settlements.map(itemOf).join(',')}]`,
+      keep: limits.errorHistory.default,
+    })
+    this.#answered(batch.settlements, answer)
+  }
+
+  async setWaiting(waiting: boolean): Promise<void> {
+    const { database, queues } = this.#options
+    const workerId = this.#options.workerId()
+    if (waiting) await run(database, startWaiting, { workerId, queues })
+    else await run(database, stopWaiting, { workerId })
+  }
+
+  async claimParked(
+    limit: number,
+    names: readonly string[],
+    contracts: readonly string[],
+  ): Promise<readonly ClaimedJob[]> {
+    const { database, queues } = this.#options
+    const workerId = this.#options.workerId()
+    const claim = run(database, claimParkedJobs, { workerId, queues, names, contracts, limit })
+    const [batch] = await this.#unsureUnlessAnswered(claim)
+    return batch === undefined ? [] : this.#opened(batch, workerId)
+  }
+
+  /** Gives back leases of this life that a lost answer has hidden. Only between claims: one under way is unknown too. */
+  async releaseUnknown(): Promise<void> {
+    const { database, workerId, events } = this.#options
+    const { released } = await runOne(database, releaseUnknownLeases, {
+      workerId: workerId(),
+      known: this.openLeases,
+    })
+    this.#isUnsure = false
+    if (released > 0) events.emit('jobs.handedBack', { count: released, why: 'interrupted' })
+  }
+
+  /** Leases of an ended life are nobody's any more. */
+  forget(): void {
+    this.#open.clear()
+  }
+
+  async #claim(wants: Wants): Promise<readonly ClaimedJob[]> {
+    if (this.#isUnsure) await this.releaseUnknown()
+    const workerId = this.#options.workerId()
+    const claim = run(this.#options.database, claimJobs, this.#claimRequest(wants))
+    const [batch] = await this.#unsureUnlessAnswered(claim)
+    return batch === undefined ? [] : this.#opened(batch, workerId)
+  }
+
+  #claimRequest({ queues, wanted, free }: Wants): ClaimRequest {
+    return {
+      workerId: this.#options.workerId(),
+      queues,
+      wanted,
+      free,
+      classQueues: queues.flatMap((queue) => PRIORITIES.map(() => queue)),
+      classPriorities: queues.flatMap(() => PRIORITIES),
+      after: queues.flatMap(() => PRIORITIES.map(() => 0n)),
+      suspects: this.#options.mayTakeSuspect(),
+    }
+  }
+
+  async #unsureUnlessAnswered<T>(claim: Promise<T>): Promise<T> {
+    try {
+      return await claim
+    } catch (error) {
+      if (error instanceof OutcomeUnknownError) this.#isUnsure = true
+      throw error
+    }
+  }
+
+  #opened(batch: ClaimedBatch, workerId: bigint): readonly ClaimedJob[] {
+    const jobs = readBatch(batch, workerId)
+    if (batch.token !== null) {
+      this.#open.set(batch.token, jobs.length)
+      this.#options.events.emit('jobs.claimed', { count: jobs.length, fencingToken: batch.token })
+    }
+    return jobs
+  }
+
+  #answered(
+    settlements: readonly Settlement[],
+    answer: { readonly refused: unknown; readonly cancelled: unknown },
+  ): void {
+    const refused = new Set(answer.refused as readonly string[] | null)
+    const cancelled = new Set(answer.cancelled as readonly string[] | null)
+    for (const settlement of settlements) {
+      const { id, token } = settlement.job
+      const left = (this.#open.get(token) ?? 0) - 1
+      if (left > 0) this.#open.set(token, left)
+      else this.#open.delete(token)
+      this.#options.onSettled(
+        settlement,
+        refused.has(id) ? 'refused' : cancelled.has(id) ? 'cancelled' : 'recorded',
+      )
+    }
+  }
+}
+
+/** The facts by which events name an attempt. */
+export function factsOf(job: ClaimedJob): JobFacts {
+  return {
+    jobId: job.id,
+    jobName: job.name ?? '',
+    queue: job.queue,
+    attempt: job.attempt,
+    fencingToken: job.token,
+  }
+}
+
+function tokensOf(batch: SettlementBatch): readonly bigint[] {
+  return [...new Set(batch.settlements.map((s) => s.job.token))]
+}
+
+function settleRequest(batch: SettlementBatch): SettleRequest {
+  const { settlements, workerId } = batch
+  const results = settlements.map(({ outcome }) => (outcome.to === 'completed' ? outcome.result : null))
+  return {
+    workerId,
+    tokens: tokensOf(batch),
+    jobIds: settlements.map((s) => s.job.id),
+    jobTokens: settlements.map((s) => s.job.token),
+    durationsMs: settlements.map((s) => Math.round(s.durationMs)),
+    results: results.some((result) => result !== null) ? results : [],
+    keyedIds: settlements.filter((s) => s.job.keyed).map((s) => s.job.id),
+  }
+}
+
+/** Results and errors are JSON text already and go in as they are. */
+function itemOf({ job, outcome, durationMs }: Settlement): string {
+  const item: AttemptItem = {
+    token: String(job.token),
+    job: job.id,
+    to: outcome.to,
+    ms: Math.round(durationMs),
+    ...('ended' in outcome ? { ended: outcome.ended } : {}),
+    ...(outcome.to === 'parked' ? { ended: 'parked' as const, contract: outcome.contract } : {}),
+    ...('delayMs' in outcome ? { delay: outcome.delayMs } : {}),
+    ...('reason' in outcome ? { reason: outcome.reason } : {}),
+    ...(outcome.to === 'completed' ? { late: outcome.late } : {}),
+  }
+  const json = JSON.stringify(item).slice(0, -1)
+  const result = outcome.to === 'completed' && outcome.result !== null ? `,"result":${outcome.result}` : ''
+  const error = 'error' in outcome && outcome.error ? `,"error":${outcome.error}` : ''
+  return `${json}${result}${error}}`
+}

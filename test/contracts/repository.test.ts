@@ -1,0 +1,82 @@
+import { spawnSync } from 'node:child_process'
+import fs from 'node:fs'
+import path from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { root } from '../support/migrated.ts'
+import { readFiles } from './source.ts'
+
+interface Manifest {
+  readonly dependencies: Readonly<Record<string, string>>
+  readonly devDependencies: Readonly<Record<string, string>>
+}
+
+const manifest = JSON.parse(fs.readFileSync(path.join(root, 'package.json'), 'utf8')) as Manifest
+const exactVersion = /^(npm:(@[\w-]+\/)?[\w-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/
+
+/** Folders of a developer's machine: a path in them works for nobody else. */
+const machinePath = /(?<![\w.:/$~-])\/(?:work|root|home|Users)\/[\w.-]+/
+
+/** Files that are, or are to be, under version control. */
+function ownFiles(): string[] {
+  const args = ['ls-files', '--cached', '--others', '--exclude-standard']
+  const listed = spawnSync('git', args, { cwd: root, encoding: 'utf8' })
+  if (listed.status === 0 && listed.stdout !== '') {
+    return listed.stdout.split('\n').filter((file) => file !== '' && fs.existsSync(path.join(root, file)))
+  }
+  // A copy without its history, such as an unpacked archive.
+  const ignored = /(^|\/)(node_modules|dist|coverage|\.git|\.holdfast)\//
+  return readFiles('.', (file) => !ignored.test(file)).map(({ file }) => file)
+}
+
+function linesWithMachinePaths(file: string, text: string): string[] {
+  return text
+    .split('\n')
+    .flatMap((line, index) =>
+      machinePath.test(line) ? [`${file}:${index + 1}: ${line.trim().slice(0, 120)}`] : [],
+    )
+}
+
+describe('the repository', () => {
+  it('has a lock file that names no registry', () => {
+    const lock = fs.readFileSync(path.join(root, 'package-lock.json'), 'utf8')
+    expect(lock.split('\n').filter((line) => line.includes('"resolved"'))).toEqual([])
+  })
+
+  it('names no folder of somebody’s machine', () => {
+    const files = ownFiles()
+    const found = files.flatMap((file) => {
+      const bytes = fs.readFileSync(path.join(root, file))
+      return bytes.includes(0) ? [] : linesWithMachinePaths(file, bytes.toString('utf8'))
+    })
+    expect(files.length).toBeGreaterThan(10)
+    expect(found).toEqual([])
+  })
+
+  it('pins every dependency exactly', () => {
+    const all = { ...manifest.dependencies, ...manifest.devDependencies }
+    const loose = Object.entries(all).filter(([, version]) => !exactVersion.test(version))
+    expect(loose).toEqual([])
+  })
+
+  it('gives a reason for every dependency at run time', () => {
+    const decisions = readFiles('docs/decisions', (file) => file.endsWith('.md'))
+    const unexplained = Object.keys(manifest.dependencies).filter(
+      (name) => !decisions.some(({ text }) => text.includes(`\`${name}\``)),
+    )
+    expect(unexplained).toEqual([])
+  })
+})
+
+describe('the checks themselves', () => {
+  it('see machine paths, and not what only looks like one', () => {
+    const folder = ['', 'root', 'project'].join('/')
+    expect(linesWithMachinePaths('a.md', `see ${folder}/src`)).toHaveLength(1)
+    expect(linesWithMachinePaths('a.md', `see https://example.com${folder} and docs${folder}`)).toEqual([])
+  })
+
+  it('see loose versions', () => {
+    for (const loose of ['^1.2.3', '~1.2.3', '1.x', '*', 'latest', '>=1.2.3'])
+      expect(loose).not.toMatch(exactVersion)
+    for (const exact of ['1.2.3', '18.4.0-beta.17', 'npm:@a/b@1.2.3']) expect(exact).toMatch(exactVersion)
+  })
+})

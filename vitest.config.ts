@@ -1,0 +1,39 @@
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
+
+/** Tests on a server of PostgreSQL, which `test/support/global-setup.ts` starts once for all of them. */
+function onServer(name: string, include: readonly string[]): TestProjectInlineConfiguration {
+  return {
+    test: {
+      ...common,
+      name,
+      include: [...include],
+      exclude: name === 'matrix' ? [] : ['test/**/*.matrix.test.ts'],
+      globalSetup: ['test/support/global-setup.ts'],
+      testTimeout: 30_000,
+      hookTimeout: 60_000,
+    },
+  }
+}
+
+const common = { environment: 'node', pool: 'forks' } as const
+
+export default defineConfig({
+  test: {
+    ...common,
+    // Two cores: more workers only make time-bound tests late.
+    maxWorkers: 2,
+    projects: [
+      { test: { ...common, name: 'unit', include: ['src/**/*.test.ts'], testTimeout: 10_000 } },
+      onServer('support', ['test/support/*.test.ts']),
+      onServer('conformance', ['test/conformance/**/*.test.ts']),
+      onServer('integration', ['test/integration/**/*.test.ts']),
+      onServer('faults', ['test/faults/**/*.test.ts']),
+      onServer('regression', ['test/regression/**/*.test.ts']),
+      onServer('contracts', ['test/contracts/**/*.test.ts']),
+      onServer('e2e', ['test/e2e/**/*.test.ts']),
+      onServer('matrix', ['test/**/*.matrix.test.ts']),
+      // Needs Debian packages and root: `npm run test:system`.
+      onServer('system', ['test/system/**/*.test.ts']),
+    ],
+  },
+})
