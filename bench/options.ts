@@ -18,7 +18,7 @@ export const USAGE = `npm run bench -- [options]
   --contenders a,b     these contenders: ${contenders.map(({ name }) => name).join(' ')}
   --baseline a,b       take ratios to these (default graphile-worker,raw)
   --all                every contender that can take part, defaults of the peers included
-  --quick              fewer jobs, shorter times, 2 rounds: for the ratios, in some minutes
+  --quick              fewer jobs, shorter times, 1 round: for the ratios, in some minutes
   --pinned-seconds N   how long W8 holds its snapshot (default 120, quick 30)`
 
 export function readOptions(args: readonly string[]): Options | 'help' {
@@ -39,7 +39,7 @@ export function readOptions(args: readonly string[]): Options | 'help' {
   const scale = values.quick ? QUICK : FULL
   const pinned = values['pinned-seconds']
   return {
-    rounds: positive('--rounds', values.rounds ?? (values.quick ? '2' : '3')),
+    rounds: positive('--rounds', values.rounds ?? (values.quick ? '1' : '3')),
     scale:
       pinned === undefined ? scale : { ...scale, pinnedMs: positive('--pinned-seconds', pinned) * 1_000 },
     quick: values.quick,

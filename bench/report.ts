@@ -67,7 +67,7 @@ function aligned(lines: readonly (readonly string[])[], indent: string): string 
 }
 
 function pad(text: string, width: number): string {
-  return /^[-–\d]/.test(text) ? text.padStart(width) : text.padEnd(width)
+  return /^(–|[-\d.,]+%?)$/.test(text) ? text.padStart(width) : text.padEnd(width)
 }
 
 /** Three significant digits; whole numbers from 100 on, with thousands apart. */

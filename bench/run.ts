@@ -46,7 +46,7 @@ async function main(): Promise<void> {
     console.log(barsTable(bars))
     for (const fault of results.faults) console.log(`\nFAULT  ${fault}`)
     const minutes = (performance.now() - startedAt) / 60_000
-    const file = write({
+    const file = write(isWhole(options) ? '' : '-part', {
       date: new Date().toISOString(),
       minutes,
       ...about,
@@ -101,7 +101,7 @@ function contendersOf(workload: Workload, options: Options, absent: Absent): rea
 
 function absentContenders(): Absent {
   const absent = new Map<string, string>()
-  if (!fs.existsSync(path.join(import.meta.dirname, '../dist/index.js'))) {
+  if (!fs.existsSync(path.join(import.meta.dirname, 'node_modules/holdfast/dist/index.js'))) {
     absent.set('holdfast', 'not built: run npm run build')
   }
   if (!process.env['BENCH_ABSURD_SQL']) {
@@ -130,12 +130,20 @@ function heading(
   ].join('\n')
 }
 
-function write(
-  record: Record<string, unknown> & { readonly date: string; readonly machine: { readonly name: string } },
-): string {
+interface Stamped extends Record<string, unknown> {
+  readonly date: string
+  readonly machine: { readonly name: string }
+}
+
+/** Only a whole run may stand as the day's record of this machine. */
+function isWhole({ quick, only, contenders }: Options): boolean {
+  return !quick && only === undefined && contenders === undefined
+}
+
+function write(suffix: string, record: Stamped): string {
   const folder = path.join(import.meta.dirname, 'results')
   fs.mkdirSync(folder, { recursive: true })
-  const file = path.join(folder, `${record.date.slice(0, 10)}-${record.machine.name}.json`)
+  const file = path.join(folder, `${record.date.slice(0, 10)}-${record.machine.name}${suffix}.json`)
   fs.writeFileSync(file, `${JSON.stringify(record, null, 1)}\n`)
   return file
 }

@@ -3,19 +3,30 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** Compiles `src/` to `dist/`, from nothing each time, so that no file of a removed source stays. */
+/**
+ * Compiles `src/` to `dist/`, from nothing each time, so that no file of a removed source stays. The new folder takes
+ * the place of the old one when it is whole: programs that run from `dist` find their files at any moment.
+ */
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..')
 const dist = path.join(root, 'dist')
 
-fs.rmSync(dist, { recursive: true, force: true })
+const next = `${dist}.${process.pid}`
+const old = `${next}.old`
+
 const tsc = path.join(root, 'node_modules/typescript/bin/tsc')
-const { status } = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'], {
+const { status } = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.build.json', '--outDir', next], {
   cwd: root,
   stdio: 'inherit',
 })
-if (status !== 0) process.exit(status ?? 1)
-makeCommand(path.join(dist, 'cli/main.js'))
+if (status !== 0) {
+  fs.rmSync(next, { recursive: true, force: true })
+  process.exit(status ?? 1)
+}
+makeCommand(path.join(next, 'cli/main.js'))
+if (fs.existsSync(dist)) fs.renameSync(dist, old)
+fs.renameSync(next, dist)
+fs.rmSync(old, { recursive: true, force: true })
 
 /**
  * Makes `file` a command of its own; npm links to it as it is.

@@ -1,6 +1,7 @@
 /** Durable jobs that live in the application's PostgreSQL. */
 export { App, defineApp } from './app/app.ts'
 export type { AppOptions, QueueOptions, WorkerOptions } from './app/app-options.ts'
+export { createLogger, type LoggerOptions, type LogLevel, type LogStream } from './app/logger.ts'
 export type { QueryResult, Transaction } from './app/transaction.ts'
 export type { BackoffPolicy, ExponentialBackoff, FixedBackoff } from './base/backoff.ts'
 export * from './base/errors.ts'

@@ -37,8 +37,8 @@ export const contenders: readonly Contender[] = [
     load: async () => (await import('./absurd.ts')).absurd,
     share: 0.05,
   },
-  { name: 'bullmq', server: 'redis-always', config: 'best', load: bull, share: 0.5 },
-  { name: 'bullmq-everysec', server: 'redis-everysec', config: 'best', load: bull, share: 0.5 },
+  { name: 'bullmq', server: 'redis-always', config: 'best', load: bull, share: 0.2 },
+  { name: 'bullmq-everysec', server: 'redis-everysec', config: 'best', load: bull, share: 0.2 },
 ]
 
 export function contenderNamed(name: string): Contender {

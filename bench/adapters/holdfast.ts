@@ -1,4 +1,4 @@
-import { type App, defineApp, defineJob } from 'holdfast'
+import { defineApp, defineJob } from 'holdfast'
 import { Pool } from 'pg'
 import {
   type Adapter,
@@ -9,29 +9,28 @@ import {
   type WorkerSettings,
 } from './adapter.ts'
 
+const QUEUE = 'bench'
 const SCHEMA = 'holdfast'
 
 /** The product as built in dist/, with its default settings: history, fencing, validation and events included. */
 export function holdfast({ url }: AdapterSettings): Adapter {
   const pool = new Pool({ connectionString: url, max: 2 })
   pool.on('error', () => {})
-  let onRun: WorkerSettings['onRun'] = () => {}
+  let settings: WorkerSettings | undefined
   const job = defineJob({
     name: 'bench',
-    queue: 'bench',
+    queue: QUEUE,
     input: jobInputSchema,
     idempotent: true,
-    handler: async (input: JobInput) => onRun(input),
+    handler: (_ctx, input) => settings?.onRun(input),
   })
-  const appWith = (concurrency: number): App =>
-    defineApp({
-      name: 'bench',
-      database: url,
-      schema: SCHEMA,
-      jobs: [job],
-      queues: { bench: { concurrency } },
-    })
-  let app = appWith(10)
+  const app = defineApp({
+    name: 'bench',
+    database: url,
+    schema: SCHEMA,
+    jobs: [job],
+    queues: { [QUEUE]: {} },
+  })
 
   return {
     async setup() {
@@ -47,16 +46,14 @@ export function holdfast({ url }: AdapterSettings): Adapter {
       await app.enqueue(job, jobInput(n), { tx: client })
     },
     async enqueueMany(from, count, runAt) {
-      const at = runAt && { options: { runAt } }
+      const at = runAt && { runAt }
       await app.enqueueMany(range(from, count).map((n) => ({ job, input: jobInput(n), ...at })))
     },
-    async startWorker(settings: WorkerSettings) {
-      onRun = settings.onRun
-      await app.close()
-      app = appWith(settings.concurrency)
-      const worker = app.worker({})
-      await worker.start()
-      return { stop: () => worker.stop() }
+    async startWorker(worker: WorkerSettings) {
+      settings = worker
+      const running = app.worker({ concurrency: { [QUEUE]: worker.concurrency } })
+      await running.start()
+      return running
     },
     async counts() {
       const { rows } = await pool.query<{ unfinished: number; finished: number }>(

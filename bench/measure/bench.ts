@@ -48,7 +48,7 @@ export const QUICK: Scale = {
   singlesMs: 700,
   warmUpJobs: 1_000,
   bulkJobs: 50_000,
-  drainJobs: 50_000,
+  drainJobs: 60_000,
   pacedMs: 4_000,
   backlogJobs: 200_000,
   pinnedMs: 30_000,

@@ -16,8 +16,8 @@ const CAPACITY = 32_000_000
 export const w8: Workload = {
   id: 'W8',
   title: 'steady enqueue and drain while another connection holds a REPEATABLE READ snapshot',
-  contenders: ['holdfast', 'raw', 'graphile-worker'],
-  more: ['raw-no-hint', 'pg-boss'],
+  contenders: ['holdfast', 'graphile-worker'],
+  more: ['raw', 'raw-no-hint', 'pg-boss'],
   exclusions: 'Redis has no snapshots; Absurd is left out for time. One round.',
   ratioOf: 'end / before',
   maxRounds: 1,

@@ -9,8 +9,8 @@ const CALM_MS = 6_000
 export const w9: Workload = {
   id: 'W9',
   title: '20 idle worker processes',
-  contenders: ['holdfast', 'raw', 'graphile-worker', 'pg-boss'],
-  more: ['graphile-worker-default', 'pg-boss-default', 'absurd'],
+  contenders: ['holdfast', 'raw', 'graphile-worker'],
+  more: ['pg-boss', 'graphile-worker-default', 'pg-boss-default', 'absurd'],
   exclusions: 'Redis has no statements to compare. One round.',
   ratioOf: 'statements/s',
   maxRounds: 1,

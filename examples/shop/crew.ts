@@ -10,7 +10,7 @@ export interface CrewOptions {
   readonly onDeath: (worker: string, how: string) => void
 }
 
-export type MemberState = 'starting' | 'up' | 'stopped' | 'killed' | 'leaving'
+export type MemberState = 'starting' | 'up' | 'stopped' | 'killed' | 'leaving' | 'dead'
 
 interface Member {
   /** Name and number of the process, such as `oslo-2`: tells a restarted worker from the one that was killed. */
@@ -23,7 +23,7 @@ interface Member {
  * The worker processes, by name. A member is `starting`, then `up`; from there
  * `stopped` (SIGSTOP) and `up` again, or `killed` (SIGKILL) and replaced by a new
  * process, or, at the end, `leaving` (SIGTERM). A member that ends in any other way
- * died: that is reported, and it is replaced as well.
+ * is `dead`: that is reported, and it is replaced as well, unless it never came up.
  */
 export class Crew implements AsyncDisposable {
   readonly #options: CrewOptions
@@ -73,7 +73,7 @@ export class Crew implements AsyncDisposable {
 
   /** Asks all members to finish what they run and end; kills who has not after `graceMs`. */
   async dismiss(graceMs: number): Promise<void> {
-    const members = [...this.#members.values()]
+    const members = [...this.#members.values()].filter((member) => member.state !== 'dead')
     for (const member of members) {
       member.state = 'leaving'
       member.child.signal('SIGTERM')
@@ -117,9 +117,13 @@ export class Crew implements AsyncDisposable {
   async #replaceAtEnd(name: string, member: Member): Promise<void> {
     const how = await member.child.ended
     if (member.state === 'leaving') return
-    if (member.state !== 'killed') this.#options.onDeath(member.worker, how)
     // One that cannot even start would do so for ever.
-    if (member.state !== 'starting') this.#hire(name)
+    const replace = member.state !== 'starting'
+    if (member.state !== 'killed') {
+      member.state = 'dead'
+      this.#options.onDeath(member.worker, how)
+    }
+    if (replace) this.#hire(name)
   }
 
   #member(name: string): Member {

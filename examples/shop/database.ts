@@ -18,7 +18,10 @@ export async function connect(settings: Settings): Promise<Database> {
   }
   const pool = new Pool({ connectionString: settings.databaseUrl, max: 12 })
   // Without a listener, an idle connection that breaks would end the process.
-  pool.on('error', (error) => console.error(`a database connection broke: ${error.message}`))
+  pool.on('error', (error) => {
+    // `end` resolves before its connections are closed: a server that stops just then still says so to them.
+    if (!pool.ending) console.error(`a database connection broke: ${error.message}`)
+  })
   return pool
 }
 

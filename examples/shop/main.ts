@@ -20,6 +20,8 @@ const usage = `Usage: npm run demo -- [options]
 
 /** The demo ends within a minute, whatever happens; the rest is for ending the workers and the report. */
 const TIME_LIMIT_MS = 45_000
+/** Past this something hangs that was asked to end: no report can be trusted. */
+const HANG_LIMIT_MS = 58_000
 /** Orders come in over this time, however many they are: the faults need time between them. */
 const RUSH_SECONDS = 15
 const ROLLBACK_SHARE = 0.08
@@ -34,6 +36,7 @@ async function main(options: Options): Promise<number> {
   const startedAt = performance.now()
   const end = new AbortController()
   const timer = setTimeout(() => end.abort(), TIME_LIMIT_MS)
+  const watchdog = setTimeout(exitHung, HANG_LIMIT_MS)
   const random = createRandom(options.seed)
   const display = createDisplay(process.stdout)
   const folder = mkdtempSync(path.join(os.tmpdir(), 'holdfast-shop-'))
@@ -68,9 +71,15 @@ async function main(options: Options): Promise<number> {
     return report.exitCode
   } finally {
     clearTimeout(timer)
+    clearTimeout(watchdog)
     end.abort()
     display.close()
   }
+}
+
+function exitHung(): void {
+  process.stderr.write(`\nThe run hangs: it did not end within ${HANG_LIMIT_MS / 1_000} s.\n`)
+  process.exit(1)
 }
 
 function readOptions(): Options {

@@ -100,8 +100,8 @@ create table :schema.lease (
   claimed_at timestamptz not null default clock_timestamp(),
   job_ids bigint[] not null,
   seqs bigint[] not null,
-  attempts smallint[] not null,             -- number of the attempt that this lease is for
-  crashes smallint[] not null,
+  attempts smallint[],                      -- number of the attempt that this lease is for; null: 1 for all
+  crashes smallint[],                       -- null: 0 for all
   cancelled bigint[] not null default '{}', -- ids that were cancelled while they execute
   constraint lease_pkey primary key (token)
 ) with (
@@ -156,6 +156,8 @@ create table :schema.attempt (
   error json,
   constraint attempt_pkey primary key (job_id, token)
 ) partition by range (job_id);
+-- A settle asks which jobs of its leases were settled before: one short scan, not a probe for each job.
+create index attempt_token_idx on :schema.attempt (token);
 
 -- A real row, so that an insert waits for the other transaction and no enqueue is lost.
 create table :schema.unique_key (
@@ -317,15 +319,30 @@ declare
   new_items json;
   found_id bigint;
   found_status text;
+  first_tenant text;                        -- of the items with one idempotency key, the first: its key and place
+  first_key text;
+  first_place bigint;
+  repeated bigint[] := '{}';                -- places of the others
+  repeats bigint[] := '{}';                 -- for each, the place of the first
 begin
   for item in
-    select x.* from rows from (json_to_recordset(items) as (t text, k text, e float8)) with ordinality x (t, k, e, o)
-    where x.k is not null order by coalesce(x.t, ''), x.k, x.o
+    select coalesce(x.t, '') as t, x.k, x.e, x.o
+    from rows from (json_to_recordset(items) as (t text, k text, e float8)) with ordinality x (t, k, e, o)
+    where x.k is not null order by 1, x.k, x.o
   loop
+    if first_tenant = item.t and first_key = item.k then
+      repeated := repeated || item.o;
+      repeats := repeats || first_place;
+      statuses[item.o] := 'repeated';
+      continue;
+    end if;
+    first_tenant := item.t;
+    first_key := item.k;
+    first_place := item.o;
     loop
       insert into :schema.idempotency_key as held (job_id, expires_at, tenant, key, status)
       values (nextval(':schema.job_seq'::regclass), clock_timestamp() + item.e * interval '1 millisecond',
-        coalesce(item.t, ''), item.k, 'created')
+        item.t, item.k, 'created')
       on conflict (tenant, key) do update
         set job_id = excluded.job_id, expires_at = excluded.expires_at, status = 'created'
         where held.expires_at <= clock_timestamp()
@@ -335,7 +352,7 @@ begin
         exit;
       end if;
       select job_id, status into found_id, found_status from :schema.idempotency_key
-      where tenant = coalesce(item.t, '') and key = item.k;
+      where tenant = item.t and key = item.k;
       if found then
         ids[item.o] := found_id;
         statuses[item.o] := found_status;
@@ -391,6 +408,12 @@ begin
     from generate_subscripts(ids, 1) o left join made using (o);
   end if;
 
+  -- Only now is the answer of the first one known: it may have found its unique key taken.
+  for place in 1 .. cardinality(repeated) loop
+    ids[repeated[place]] := ids[repeats[place]];
+    statuses[repeated[place]] := coalesce(statuses[repeats[place]], 'created');
+  end loop;
+
   return (select json_agg(json_build_array(ids[o]::text, coalesce(statuses[o], 'created')) order by o)::text
     from generate_subscripts(ids, 1) o);
 end
@@ -418,6 +441,7 @@ create function :schema.enqueue(
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $function$
 declare
   known :schema.job_definition%rowtype;
+  escapes text;
   answer json;
 begin
   select d.* into known from :schema.job_definition d where d.name = enqueue.name;
@@ -428,21 +452,28 @@ begin
 
   perform :schema.check_option('input', enqueue.input is not null, 'is null; leave it out, or give ''null''::json');
   perform :schema.check_option('input', octet_length(enqueue.input::text) <= 1048576, 'is larger than 1048576 bytes');
-  perform :schema.check_option('input', strpos(enqueue.input::text, '\u0000') = 0, 'holds a NUL character, which PostgreSQL cannot store');
-  perform :schema.check_option('queue', enqueue.queue is null or (octet_length(enqueue.queue) between 1 and 255
-    and enqueue.queue !~ '[[:cntrl:]]' and enqueue.queue ~ '\S'), 'must be 1 to 255 bytes, not blank, without control characters');
-  perform :schema.check_option('run_at', enqueue.run_at is null or isfinite(enqueue.run_at), 'must be finite');
+  -- Without escaped backslashes, after which a "u" is only a letter.
+  escapes := replace(enqueue.input::text, E'\\\\', '  ');
+  if strpos(escapes, E'\\u') > 0 then
+    perform :schema.check_option('input', strpos(escapes, E'\\u0000') = 0, 'holds a NUL character, which PostgreSQL cannot store');
+    perform :schema.check_option('input', escapes !~ E'\\\\u[dD][89abAB]..(?!\\\\u[dD][c-fC-F])'
+      and escapes !~ E'(?<!\\\\u[dD][89abAB]..)\\\\u[dD][c-fC-F]', 'has half of a surrogate pair, which is not well-formed text');
+  end if;
+  perform :schema.check_option('queue', enqueue.queue is null or :schema.is_name(enqueue.queue, 255),
+    'must be 1 to 255 bytes, not blank, without control characters');
+  perform :schema.check_option('run_at', enqueue.run_at is null
+    or enqueue.run_at between to_timestamp(-210866803200) and to_timestamp(253402300799.999), 'must be from 4713 BC to the end of the year 9999');
   perform :schema.check_option('delay_ms', enqueue.delay_ms is null or enqueue.run_at is null, 'cannot be given together with run_at');
-  perform :schema.check_option('delay_ms', enqueue.delay_ms is null or enqueue.delay_ms between 0 and 3155760000000,
-    'must be from 0 to 3155760000000');
+  perform :schema.check_option('delay_ms', enqueue.delay_ms is null
+    or enqueue.delay_ms between 0 and 3155760000000 and enqueue.delay_ms = trunc(enqueue.delay_ms), 'must be a whole number from 0 to 3155760000000');
   perform :schema.check_option('priority', coalesce(enqueue.priority, 0) between 0 and 9, 'must be from 0 to 9');
   perform :schema.check_option('max_attempts', coalesce(enqueue.max_attempts, 1) between 1 and 1000, 'must be from 1 to 1000');
-  perform :schema.check_option('tenant', enqueue.tenant is not null and octet_length(enqueue.tenant) <= 255
-    and enqueue.tenant !~ '[[:cntrl:]]', 'must be at most 255 bytes, without control characters');
-  perform :schema.check_option('unique_key', enqueue.unique_key is null or (octet_length(enqueue.unique_key) between 1 and 1024
-    and enqueue.unique_key ~ '\S' and enqueue.unique_key !~ '[[:cntrl:]]'), 'must be 1 to 1024 bytes, not blank, without control characters');
-  perform :schema.check_option('idempotency_key', enqueue.idempotency_key is null or (octet_length(enqueue.idempotency_key) between 1 and 1024
-    and enqueue.idempotency_key ~ '\S' and enqueue.idempotency_key !~ '[[:cntrl:]]'), 'must be 1 to 1024 bytes, not blank, without control characters');
+  perform :schema.check_option('tenant', enqueue.tenant = '' or (enqueue.tenant is not null and :schema.is_name(enqueue.tenant, 255)),
+    'must be at most 255 bytes, not blank, without control characters');
+  perform :schema.check_option('unique_key', enqueue.unique_key is null or :schema.is_name(enqueue.unique_key, 1024),
+    'must be 1 to 1024 bytes, not blank, without control characters');
+  perform :schema.check_option('idempotency_key', enqueue.idempotency_key is null or :schema.is_name(enqueue.idempotency_key, 1024),
+    'must be 1 to 1024 bytes, not blank, without control characters');
 
   answer := (:schema.enqueue_keyed_jobs(json_build_array(json_build_object(
     'n', enqueue.name, 'q', coalesce(enqueue.queue, known.queue), 'p', coalesce(enqueue.priority, known.priority),
@@ -455,6 +486,15 @@ begin
   -- Whoever enqueues by SQL alone must not run out of partitions either.
   if id % 1024 = 0 then perform :schema.ensure_partitions(); end if;
 end
+$function$;
+
+-- The rules of `base/check.ts` for names and keys. The characters are spelled out: classes such as [[:cntrl:]]
+-- depend on the locale, and a backslash in a plain literal on standard_conforming_strings.
+create function :schema.is_name(value text, max_bytes integer) returns boolean
+language sql immutable set search_path = pg_catalog, pg_temp as $function$
+  select octet_length(value) <= max_bytes
+    and value !~ E'[\\u0001-\\u001f\\u007f-\\u009f\\u2028\\u2029]'
+    and value ~ E'[^ \\u00a0\\u1680\\u2000-\\u200a\\u202f\\u205f\\u3000\\ufeff]'
 $function$;
 
 create function :schema.check_option(field text, is_good boolean, problem text) returns void
@@ -482,7 +522,7 @@ create view :schema.jobs as
     union all
     select job_id, 'available', attempts, null, null, reason, null, null, null, null from :schema.parked
     union all
-    select held.job_id, 'executing', held.attempt, null, null,
+    select held.job_id, 'executing', coalesce(held.attempt, 1::smallint), null, null,
       case when held.job_id = any (lease.cancelled) then 'cancel requested' end, lease.worker_id, lease.token, null, null
     from :schema.lease cross join lateral unnest(lease.job_ids, lease.attempts) held (job_id, attempt)
     where not exists (select from :schema.attempt a where a.job_id = held.job_id and a.token = lease.token)

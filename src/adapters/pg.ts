@@ -46,6 +46,8 @@ const CONNECT_TIMEOUT_MS = 10_000
 /** Of several hosts one may be unreachable for long: the others are not to wait for it. */
 const CONNECT_TIMEOUT_OF_MANY_MS = 3000
 const MAX_CHANNEL_BYTES = 63
+const FIXED_PLANS = `select pg_catalog.set_config('enable_seqscan', 'off', false),
+  pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', false)`
 
 /**
  * Makes a driver over pg. Connects when first used.
@@ -147,7 +149,7 @@ class PgDriver implements Driver {
   async session(): Promise<Session> {
     this.#checkOpen()
     const session = new PgSession(
-      async (operation) => await this.#connections.open(operation),
+      async (operation) => await this.#openSession(operation),
       (options) => this.#allowed(options),
       () => this.#held.delete(session),
     )
@@ -183,6 +185,22 @@ class PgDriver implements Driver {
   async #connect(operation: string): Promise<PgConnection> {
     this.#checkOpen()
     return await this.#connections.connect(operation)
+  }
+
+  /**
+   * A session keeps the plans of its prepared statements. They must not follow the statistics: a plan made while
+   * a table was empty reads it from end to end when it has grown.
+   */
+  async #openSession(operation: string): Promise<PgConnection> {
+    const connection = await this.#connections.open(operation)
+    if (this.#pooler) return connection
+    try {
+      await connection.query(FIXED_PLANS, [], { operation, repeatable: true, deadlineMs: CONNECT_TIMEOUT_MS })
+      return connection
+    } catch (error) {
+      await connection.release({ keep: false })
+      throw error
+    }
   }
 
   #allowed(options: StatementOptions): StatementOptions {
@@ -235,7 +253,8 @@ class PgSession implements Session {
     this.#released = true
     this.#onReleased()
     await this.#idle
-    await this.#connection?.release()
+    // Its settings are not for others.
+    await this.#connection?.release({ keep: false })
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,7 @@
 import type { Logger } from '../base/logger.ts'
 import type { AnyJob } from '../jobs/define-job.ts'
 
+/** Settings of one queue, the same for every worker of the application. */
 export interface QueueOptions {
   /** Jobs of this queue that one worker runs at a time: 1 to 10,000. Default: 10. */
   readonly concurrency?: number
@@ -15,6 +16,7 @@ export interface AppOptions {
    * for the embedded database), a `pg` Pool, or a PGlite instance. A pool or instance of yours is never closed.
    */
   readonly database: unknown
+  /** Every job that this application enqueues or runs, each made by `defineJob`. Names may come once. */
   readonly jobs: readonly AnyJob[]
   /** The queues that workers of this application serve. Default: one named `default`. */
   readonly queues?: Readonly<Record<string, QueueOptions>>
@@ -25,18 +27,29 @@ export interface AppOptions {
    * third of it. Shorter finds dead workers sooner and bears shorter outages of the database. Default: 30,000.
    */
   readonly leaseMs?: number
-  /** Longest wait between two looks for jobs, the delay of one whose notification was lost: 10 ms to 1 h. Default: 5,000. */
+  /**
+   * Longest wait between two looks for jobs, in milliseconds: the delay of a job whose notification was lost. 10 ms
+   * to 1 h; a second at most while nothing is listened to. Shorter costs an idle worker more statements. Default: 5,000.
+   */
   readonly maxPollMs?: number
-  /** How long a stopping worker lets jobs end before it aborts their signals: 0 to 24 h. Default: 15,000. */
+  /**
+   * How long a stopping worker lets jobs end before it aborts their signals, in milliseconds: 0 to 24 h. Stay below
+   * the time that your platform gives a process to end. Default: 15,000.
+   */
   readonly shutdownMs?: number
-  /** How long aborted jobs may still end before they are handed back: 0 to 10 min. Default: 5,000. */
+  /** How long aborted jobs may still end before they are handed back, in milliseconds: 0 to 10 min. Default: 5,000. */
   readonly shutdownGraceMs?: number
+  /**
+   * How many days ended jobs are kept: completed ones (default 1), cancelled ones (default 7); fractions allowed,
+   * 0 to 3,650. Dropped by whole ranges of ids, so some stay hours longer. Discarded jobs are kept until decided.
+   */
+  readonly retention?: { readonly completedDays?: number; readonly cancelledDays?: number }
   /**
    * True behind a transaction pooler such as pgbouncer: nothing is prepared or listened to, and jobs start at
    * polling latency. Default: false.
    */
   readonly pooler?: boolean
-  /** Connections of the pool made for an address: 1 to 1,000. A worker takes three more. Default: 10. */
+  /** Connections of the pool made for an address: 1 to 1,000. A worker takes four more. Default: 10. */
   readonly maxConnections?: number
   /** Where `ctx.log` writes. Default: nowhere. */
   readonly logger?: Logger
@@ -46,7 +59,7 @@ export interface AppOptions {
 export interface WorkerOptions {
   /** Serve only these of the application's queues. Default: all. */
   readonly queues?: readonly string[]
-  /** Concurrency by queue, in place of the application's: 1 to 10,000. */
+  /** Concurrency by queue: 1 to 10,000. Default: the application's. */
   readonly concurrency?: Readonly<Record<string, number>>
   /** A label for people. Default: host name and process id. */
   readonly name?: string
@@ -55,4 +68,6 @@ export interface WorkerOptions {
    * were given up. The command does that. Default: false; the leases are given up all the same.
    */
   readonly endProcessWhenStuck?: boolean
+  /** Where `ctx.log` of this worker writes if the application has no logger. Default: nowhere. */
+  readonly logger?: Logger
 }

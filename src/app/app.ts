@@ -17,6 +17,7 @@ import { defineJobs } from '../jobs/sql/define-jobs.ts'
 import { ensurePartitions } from '../jobs/sql/ensure-partitions.ts'
 import { channelOf } from '../migrations/channel.ts'
 import { type MigrateResult, migrate, requireVersion } from '../migrations/migrate.ts'
+import { prune } from '../worker/maintenance/pruner.ts'
 import { Worker } from '../worker/worker.ts'
 import type { AppOptions, WorkerOptions } from './app-options.ts'
 import { type Composition, compose } from './composition.ts'
@@ -141,6 +142,12 @@ export class App {
     const names = options.queues ?? [...composition.queues.keys()]
     if (names.length === 0)
       throw new InvalidArgumentError({ field: 'queues', problem: 'must name at least one queue' })
+    const concurrencies = new Map(Object.entries(options.concurrency ?? {}))
+    for (const name of concurrencies.keys()) {
+      if (names.includes(name)) continue
+      const problem = `names "${name}", which is not a queue of this worker`
+      throw new InvalidArgumentError({ field: 'concurrency', problem })
+    }
     const queues = [...new Set(names)].map((name) => {
       const configured = composition.queues.get(name)
       if (configured === undefined) {
@@ -152,7 +159,7 @@ export class App {
       }
       const concurrency = checkNumber(
         `concurrency.${name}`,
-        options.concurrency?.[name] ?? configured.concurrency,
+        concurrencies.get(name) ?? configured.concurrency,
         limits.concurrency,
       )
       return { name, concurrency }
@@ -167,7 +174,7 @@ export class App {
         version,
         events: this.#events,
         services: {
-          logger: this.#options.logger ?? silentLogger,
+          logger: this.#options.logger ?? options.logger ?? silentLogger,
           enqueue: async (job, input, enqueueOptions) =>
             await this.#enqueuer.enqueue(job, input, enqueueOptions),
         },
@@ -179,6 +186,7 @@ export class App {
         upkeep: async () => {
           await requireVersion(this.#driver, composition.schema)
           await this.#cover()
+          await prune(this.#database, composition.retention)
         },
       },
       {

@@ -2,6 +2,7 @@ import { checkName, checkNumber, checkSchemaName } from '../base/check.ts'
 import { CompositionError, HoldfastError } from '../base/errors.ts'
 import { limits } from '../base/limits.ts'
 import type { AnyJob } from '../jobs/define-job.ts'
+import type { Retention } from '../worker/maintenance/pruner.ts'
 import type { AppOptions, QueueOptions } from './app-options.ts'
 
 /** An application whose parts fit together. */
@@ -14,6 +15,7 @@ export interface Composition {
   readonly maxPollMs: number
   readonly shutdownMs: number
   readonly shutdownGraceMs: number
+  readonly retention: Retention
 }
 
 /**
@@ -46,6 +48,26 @@ export function compose(options: AppOptions): Composition {
     maxPollMs: number('maxPollMs'),
     shutdownMs: number('shutdownMs'),
     shutdownGraceMs: number('shutdownGraceMs'),
+    retention: {
+      completedDays: checked(
+        () =>
+          checkNumber(
+            'retention.completedDays',
+            options.retention?.completedDays,
+            limits.completedRetentionDays,
+          ),
+        limits.completedRetentionDays.default,
+      ),
+      cancelledDays: checked(
+        () =>
+          checkNumber(
+            'retention.cancelledDays',
+            options.retention?.cancelledDays,
+            limits.cancelledRetentionDays,
+          ),
+        limits.cancelledRetentionDays.default,
+      ),
+    },
   }
   if (faults.length > 0) throw new CompositionError({ faults })
   return composition

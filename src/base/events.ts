@@ -59,7 +59,9 @@ export interface EventMap {
   'listener.failed': { readonly event: string; readonly error: unknown }
 }
 
+/** Name of an event. */
 export type EventName = keyof EventMap
+/** What is called at an event; it may be async, and can neither fail nor delay a job. */
 export type EventListener<N extends EventName> = (event: EventMap[N]) => void | Promise<void>
 
 /** Where to listen. */

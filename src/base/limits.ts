@@ -223,6 +223,7 @@ export const limits = {
     max: 100_000,
     description: 'Jobs in one bulk enqueue.',
   },
+  pageRows: { ...count, default: 50, min: 1, max: 1000, description: 'Jobs on one page of a list.' },
   waitMs: {
     ...ms,
     default: 0,

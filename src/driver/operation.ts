@@ -26,6 +26,7 @@ interface ColumnTypes {
   bool: boolean
   int4: number
   int8: bigint
+  float8: number
   /** Selected as `(extract(epoch from x) * 1000)::int8`: no date style or driver can change it. */
   instant: Date
   /** Selected as `x::text` and parsed here, so that every driver gives the same value. */
@@ -181,6 +182,7 @@ function decode(type: ColumnType, value: unknown): unknown {
     case 'int8':
       return BigInt(value as string | number | bigint)
     case 'int4':
+    case 'float8':
       return Number(value)
     case 'instant':
       return new Date(Number(value))

@@ -43,7 +43,10 @@ export interface JobContext {
   cancel(reason: string): never
   /** Ends the attempt by an exception as failed: the next one follows in `inMs` milliseconds, if one is left. */
   retry(options: { readonly inMs: number; readonly reason?: string }): never
-  /** Enqueues another job, committed at once: it stays even if this attempt fails. */
+  /**
+   * Enqueues another job, committed at once: it stays even if this attempt fails. Throws the signal's
+   * `LeaseLostError` once the lease is known to be lost.
+   */
   enqueue<J extends AnyJob>(
     job: J,
     input: JobInput<J>,

@@ -35,15 +35,22 @@ export interface JobOptions<
   readonly maxAttempts?: number
   /** 0 to 9, lower starts first. Default: 0. */
   readonly priority?: number
-  /** Milliseconds an attempt may run before its signal aborts: 1 to 24 days. Default: none. */
+  /** How long an attempt may run before its signal aborts, in milliseconds: 1 ms to 24 days. Default: no limit. */
   readonly timeoutMs?: number
-  /** Milliseconds a handler may go on after its signal aborted: 0 to 10 minutes. Default: 5,000. */
+  /**
+   * How long a handler may go on after its signal aborted, in milliseconds: 0 to 10 minutes. One that has not ended
+   * by then is left behind, and its attempt recorded without it. Default: 5,000.
+   */
   readonly abortGraceMs?: number
   /**
    * Wait before the next attempt, as data or as a function of the attempt's number and error that gives
    * milliseconds. Default: exponential from 1 s, full jitter, at most 1 h.
    */
   readonly retry?: BackoffPolicy
+  /**
+   * Does the work. What it returns, or its promise resolves to, completes the job; what it throws fails the attempt;
+   * a `PermanentError` discards the job. Watch `ctx.signal` in whatever takes long.
+   */
   readonly handler: (
     ctx: JobContext,
     input: StandardSchemaV1.InferOutput<Input>,
@@ -72,8 +79,8 @@ export interface Job<
   handler(ctx: JobContext, input: unknown): unknown
 }
 
-/** A job of whatever input and result. */
 // biome-ignore format: one line
+/** A job of whatever input and result. */
 export type AnyJob = Job<string, StandardSchemaV1, StandardSchemaV1>
 
 /** What a producer gives to enqueue `J`. */

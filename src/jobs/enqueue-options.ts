@@ -9,7 +9,7 @@ export interface EnqueueOptions {
   readonly queue?: string
   /** 0 to 9, lower starts first. Default: the job's, which is 0 unless it says otherwise. */
   readonly priority?: number
-  /** When it is due, by PostgreSQL's clock. An instant in the past means now. Not together with `delayMs`. */
+  /** When it is due, by PostgreSQL's clock. An instant in the past means now. Not together with `delayMs`. Default: now. */
   readonly runAt?: Date
   /** Due in so many milliseconds from now: 0 to about 100 years. Default: 0. */
   readonly delayMs?: number
@@ -22,14 +22,18 @@ export interface EnqueueOptions {
   readonly uniqueKey?: string | null
   /**
    * Makes this call safe to repeat: for 24 hours a repetition gets the same answer, whatever has become of the
-   * job. 1 to 1,024 bytes, one line; one namespace for all jobs of the application. Default: none.
+   * job. 1 to 1,024 bytes, one line; one namespace for all jobs in the schema. Default: none.
    */
   readonly idempotencyKey?: string | null
 }
 
+/** What became of one job that was enqueued. */
 export interface EnqueueAnswer {
   /** Id of the job, new or found. 64 bits, as text. */
   readonly id: string
-  /** `created`: stored by this call. `existing`: a job with that unique key was there; nothing was stored. */
+  /**
+   * `created`: stored by this call, or by the one that it repeats under the same idempotency key. `existing`: a job
+   * with that unique key was there; nothing was stored.
+   */
   readonly status: 'created' | 'existing'
 }

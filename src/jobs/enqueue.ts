@@ -63,6 +63,7 @@ export class Enqueuer {
   }
 
   async enqueue(job: AnyJob, input: unknown, options: EnqueueOptions = {}): Promise<EnqueueAnswer> {
+    checkObject('options', options)
     const item = await this.#check(job, input, options, 'options')
     if (options.tx !== undefined) {
       const [answer] = await this.#storeAnswers(this.#deps.databaseOf(options.tx), [item])
@@ -83,9 +84,11 @@ export class Enqueuer {
     if (!Array.isArray(jobs)) {
       throw new InvalidArgumentError({ field: 'jobs', problem: 'must be an array of { job, input, … }' })
     }
+    checkObject('options', options)
     checkNumber('jobs.length', jobs.length, limits.bulkCount)
     const items: Item[] = []
-    for (const [index, { job, input, ...rest }] of jobs.entries()) {
+    for (const [index, item] of jobs.entries()) {
+      const { job, input, ...rest } = checkObject(`jobs[${index}]`, item)
       items.push(await this.#check(job, input, rest, `jobs[${index}]`))
     }
     const database = options.tx === undefined ? this.#deps.database : this.#deps.databaseOf(options.tx)
@@ -114,7 +117,9 @@ export class Enqueuer {
   }
 
   async #check(job: AnyJob, input: unknown, options: EnqueueOptions, at: string): Promise<Item> {
-    if (this.#deps.jobs.get(job?.name) !== job) throw new UnknownJobError({ jobName: String(job?.name) })
+    if (typeof job !== 'object' || job === null || this.#deps.jobs.get(job.name) !== job) {
+      throw new UnknownJobError({ jobName: String(job?.name) })
+    }
     const validation = validate(job.input, input)
     const issues = validation instanceof Promise ? (await validation).issues : validation.issues
     if (issues !== undefined) throw new InvalidInputError({ job: job.name, issues })
@@ -180,6 +185,11 @@ export class Enqueuer {
       json: `${json.slice(0, -1)},"i":`,
     }
   }
+}
+
+function checkObject<T extends object>(field: string, value: T): T {
+  if (typeof value === 'object' && value !== null) return value
+  throw new InvalidArgumentError({ field, problem: 'must be an object' })
 }
 
 function hasNone(options: EnqueueOptions): boolean {

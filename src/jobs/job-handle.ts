@@ -20,6 +20,7 @@ export interface JobEnd {
 /** A job as it is now. */
 export type JobSnapshot = Omit<FoundJob, 'state'> & { readonly state: JobState }
 
+const MAX_ID = 2n ** 63n - 1n
 const POLL_FIRST_MS = 20
 const POLL_MAX_MS = 500
 
@@ -30,7 +31,7 @@ export class JobHandle {
 
   /** @internal Use `app.job(id)`. */
   constructor(id: string, services: CancelServices) {
-    if (!/^[1-9]\d{0,18}$/.test(id))
+    if (!/^[1-9]\d{0,18}$/.test(id) || BigInt(id) > MAX_ID)
       throw new InvalidArgumentError({ field: 'id', problem: 'must be the id of a job' })
     this.id = id
     this.#services = services

@@ -20,6 +20,7 @@ export const jobStates = [
   'discarded',
 ] as const
 
+/** Where a job is in its life: see the drawing above, and `docs/concepts/job-lifecycle.md`. */
 export type JobState = (typeof jobStates)[number]
 
 /** States that a job does not leave by itself. */

@@ -16,6 +16,7 @@ export interface Migration {
   readonly breaking: boolean
 }
 
+/** What a call of `migrate` did, and how the schema is now. */
 export interface MigrateResult {
   /** Names of the migrations that this call applied; empty when the schema was up to date. */
   readonly applied: readonly string[]
@@ -122,14 +123,21 @@ export function readMigrations(): Promise<readonly Migration[]> {
   return cache
 }
 
-/** Puts the schema's name and channel into a migration. */
+/**
+ * Puts the schema's name and channel into a migration, in one pass: a schema may be named `:channel`. Literals
+ * are good whatever `standard_conforming_strings` says.
+ */
 export function renderMigration(text: string, schema: string): string {
-  const literal = (value: string) => `'${value.replaceAll("'", "''")}'`
-  return text
-    .replaceAll(':schema_literal', () => literal(schema))
-    .replaceAll(':channel', () => literal(channelOf(schema)))
-    .replace(/':schema\.(\w+)'/g, (_, object: string) => literal(`${quoteIdentifier(schema)}.${object}`))
-    .replaceAll(':schema', () => quoteIdentifier(schema))
+  const literal = (value: string) =>
+    `${value.includes('\\') ? 'E' : ''}'${value.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
+  return text.replace(
+    /:schema_literal\b|':schema\.(\w+)'|:schema\b|:channel\b/g,
+    (found, object?: string) => {
+      if (object !== undefined) return literal(`${quoteIdentifier(schema)}.${quoteIdentifier(object)}`)
+      if (found === ':schema') return quoteIdentifier(schema)
+      return literal(found === ':channel' ? channelOf(schema) : schema)
+    },
+  )
 }
 
 /**

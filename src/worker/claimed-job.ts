@@ -14,18 +14,18 @@ export interface ClaimedJob {
   /** Number of this attempt, from 1. */
   readonly attempt: number
   readonly maxAttempts: number
-  readonly priority: number
   /** 0: may wait in a buffer; 1: needs a free slot; 2: has lost two workers, runs one at a time. */
   readonly care: number
-  readonly seq: bigint
   readonly enqueuedAtMs: number
   readonly scheduledAtMs: number
   /** True if it holds a unique key. */
   readonly keyed: boolean
-  readonly contract: string | null
   readonly context: unknown
   readonly input: unknown
 }
+
+type Extra = readonly [care: number, keyed: boolean, runAt: number | null, tenant: string, context: unknown]
+const NO_EXTRA: Extra = [0, false, null, '', null]
 
 /** The jobs of a claim, in the order in which they are to start. */
 export function readBatch(batch: ClaimedBatch, workerId: bigint): readonly ClaimedJob[] {
@@ -36,33 +36,27 @@ export function readBatch(batch: ClaimedBatch, workerId: bigint): readonly Claim
   const queues = column<string>(batch.queues)
   const attempts = column<number>(batch.attempts)
   const maxAttempts = column<number>(batch.maxAttempts)
-  const priorities = column<number>(batch.priorities)
-  const cares = column<number>(batch.cares)
-  const seqs = column<string>(batch.seqs)
   const enqueuedAts = column<number>(batch.enqueuedAts)
-  const scheduledAts = column<number>(batch.scheduledAts)
-  const keyed = column<boolean>(batch.keyed)
-  const tenants = column<string>(batch.tenants)
-  const contracts = column<string | null>(batch.contracts)
-  const contexts = column<unknown>(batch.contexts)
   const inputs = column<unknown>(batch.inputs)
-  return column<string>(batch.ids).map((id, i) => ({
-    id,
-    token,
-    workerId,
-    name: names[i] as string | null,
-    queue: queues[i] as string,
-    tenant: tenants[i] as string,
-    attempt: attempts[i] as number,
-    maxAttempts: maxAttempts[i] as number,
-    priority: priorities[i] as number,
-    care: cares[i] as number,
-    seq: BigInt(seqs[i] as string),
-    enqueuedAtMs: enqueuedAts[i] as number,
-    scheduledAtMs: scheduledAts[i] as number,
-    keyed: keyed[i] as boolean,
-    contract: contracts[i] as string | null,
-    context: contexts[i],
-    input: inputs[i],
-  }))
+  const extras = column<Extra | null>(batch.extras)
+  return column<string>(batch.ids).map((id, i) => {
+    const [care, keyed, runAt, tenant, context] = extras[i] ?? NO_EXTRA
+    const enqueuedAt = enqueuedAts[i] as number
+    return {
+      id,
+      token,
+      workerId,
+      name: names[i] as string | null,
+      queue: queues[i] as string,
+      tenant,
+      attempt: attempts[i] as number,
+      maxAttempts: maxAttempts[i] as number,
+      care,
+      enqueuedAtMs: Math.round(enqueuedAt * 1000),
+      scheduledAtMs: Math.round((runAt ?? enqueuedAt) * 1000),
+      keyed,
+      context,
+      input: inputs[i],
+    }
+  })
 }

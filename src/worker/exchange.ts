@@ -1,4 +1,5 @@
 import { monotonicMs } from '../base/clock.ts'
+import { DatabaseError } from '../base/errors.ts'
 import { sleep } from '../base/sleep.ts'
 import type { Wakeup } from '../base/wakeup.ts'
 import type { ClaimRequest } from '../jobs/sql/claim-jobs.ts'
@@ -32,6 +33,8 @@ export interface ExchangeOptions {
   readonly claimParked: () => Promise<readonly ClaimedJob[]>
   readonly settleOthers: (batch: SettlementBatch) => Promise<void>
   readonly setWaiting: (waiting: boolean) => Promise<void>
+  /** Changes with each life of the worker: what a former one has said is forgotten with it. */
+  readonly life: () => bigint
   readonly handBack: (jobs: readonly ClaimedJob[]) => void
   readonly onError: (error: unknown, retryInMs: number) => void
   readonly retryDelayMs: (failures: number) => number
@@ -54,9 +57,12 @@ export async function runExchange(options: ExchangeOptions, signal: AbortSignal)
   const { slots, outbox, pace, wakeup } = options
   let failures = 0
   let saidWaiting: boolean | undefined
+  let life = options.life()
 
   while (!signal.aborted) {
     const nowMs = monotonicMs()
+    if (life !== options.life()) saidWaiting = undefined
+    life = options.life()
     handBackStale(options)
     pace.update(nowMs)
     const isStopping = options.isStopping()
@@ -88,7 +94,7 @@ export async function runExchange(options: ExchangeOptions, signal: AbortSignal)
 }
 
 async function roundTrip(options: ExchangeOptions, wants: Wants | undefined): Promise<void> {
-  const { outbox, pace, slots } = options
+  const { outbox, pace } = options
   const others = outbox.takeOthers(MAX_BATCH)
   if (others !== undefined) await orPutBack(outbox, others, options.settleOthers(others))
   const completed = outbox.takeCompleted(MAX_BATCH)
@@ -106,10 +112,15 @@ async function roundTrip(options: ExchangeOptions, wants: Wants | undefined): Pr
       nowMs,
     )
   }
-  const all = options.isStopping() ? jobs : [...jobs, ...(await options.claimParked())]
-  if (options.isStopping()) return options.handBack(all)
+  takeIn(options, jobs)
+  // After these have their slots: a failure here must not lose them, and what was parked needs a slot that is still free.
+  takeIn(options, options.isStopping() ? [] : await options.claimParked())
+}
+
+function takeIn({ slots, isStopping, handBack }: ExchangeOptions, jobs: readonly ClaimedJob[]): void {
+  if (isStopping()) return handBack(jobs)
   const byQueue = new Map(slots.map((s) => [s.queue, s]))
-  for (const job of all) byQueue.get(job.queue)?.add(job)
+  for (const job of jobs) byQueue.get(job.queue)?.add(job)
 }
 
 async function orPutBack<T>(
@@ -120,7 +131,7 @@ async function orPutBack<T>(
   try {
     return await sent
   } catch (error) {
-    if (batch !== undefined) outbox.putBack(batch)
+    if (batch !== undefined) outbox.putBack(batch, error instanceof DatabaseError)
     throw error
   }
 }

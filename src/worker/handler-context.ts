@@ -1,5 +1,5 @@
 import { checkNumber } from '../base/check.ts'
-import { InvalidArgumentError } from '../base/errors.ts'
+import { InvalidArgumentError, LeaseLostError } from '../base/errors.ts'
 import { limits } from '../base/limits.ts'
 import { type Logger, withFields } from '../base/logger.ts'
 import type { JobContext, RunningJob } from '../jobs/context.ts'
@@ -104,6 +104,8 @@ export class HandlerContext implements JobContext {
     input: JobInput<J>,
     options?: Omit<EnqueueOptions, 'tx'>,
   ): Promise<EnqueueAnswer> {
+    // The job goes on elsewhere, and enqueues there what it has to.
+    if (this.#abortReason instanceof LeaseLostError) throw this.#abortReason
     return await this.#services.enqueue(job, input, options)
   }
 

@@ -36,7 +36,9 @@ export async function runLeaseKeeper(options: LeaseKeeperOptions, signal: AbortS
     if (signal.aborted) return
     const sentMs = monotonicMs()
     // Woken late: a suspended machine or a stopped process. The answer decides, not the clock.
-    const renewal = await attempt(options, failures)
+    // No longer than the trust: an answer that does not come must not keep this process believing.
+    const waitMs = Math.max(trustedUntilMs - sentMs, everyMs)
+    const renewal = await within(waitMs, attempt(options, failures))
     if (signal.aborted) return
     if (renewal === undefined) failures += 1
     else if (renewal.kind === 'gone')
@@ -49,6 +51,13 @@ export async function runLeaseKeeper(options: LeaseKeeperOptions, signal: AbortS
     if (monotonicMs() >= trustedUntilMs)
       return options.onLost('the database could not be reached for a whole lease')
   }
+}
+
+async function within<T>(ms: number, answer: Promise<T>): Promise<T | undefined> {
+  const answered = new AbortController()
+  const first = await Promise.race([answer, sleep(ms, answered.signal).then(() => undefined)])
+  answered.abort()
+  return first
 }
 
 function retryMs(leaseMs: number, failures: number): number {

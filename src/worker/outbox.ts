@@ -8,6 +8,8 @@ export interface Settlement {
   readonly outcome: Outcome
   /** What the handler threw, for events; what is stored is in the outcome. */
   readonly error: unknown
+  /** How many statements that held it PostgreSQL has refused for what they said. */
+  readonly failures?: number
 }
 
 /** Settlements of one statement: all of one worker life. */
@@ -18,7 +20,11 @@ export interface SettlementBatch {
 
 /**
  * Outcomes that wait to be recorded. Plain completions, the hot path, apart from all others; each batch holds
- * one life of the worker. What could not be sent comes back in front.
+ * one life of the worker.
+ *
+ * What was sent without an answer comes back among the others, whatever it is: it may be recorded already, and
+ * only their statement looks. What PostgreSQL refused for its content comes back to be sent one by one, so that
+ * one outcome that cannot be stored does not hold up the rest.
  */
 export class Outbox {
   #completed: Settlement[] = []
@@ -48,13 +54,17 @@ export class Outbox {
   }
 
   takeOthers(max: number): SettlementBatch | undefined {
-    const batch = takeOneLife(this.#others, max)
+    const batch = takeOneLife(this.#others, this.#others[0]?.failures === undefined ? max : 1)
     this.#others = batch.rest
     return batch.taken
   }
 
-  putBack(batch: SettlementBatch): void {
-    for (const settlement of batch.settlements) this.add(settlement)
+  putBack(batch: SettlementBatch, wasRefused: boolean): void {
+    if (this.size === 0) this.#sinceMs = monotonicMs()
+    const back = wasRefused
+      ? batch.settlements.map((settlement) => ({ ...settlement, failures: (settlement.failures ?? 0) + 1 }))
+      : batch.settlements
+    this.#others.push(...back)
   }
 }
 

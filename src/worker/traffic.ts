@@ -1,8 +1,9 @@
+import { monotonicMs } from '../base/clock.ts'
 import { OutcomeUnknownError } from '../base/errors.ts'
 import type { EventHub, JobFacts } from '../base/events.ts'
 import { limits } from '../base/limits.ts'
 import { type Database, run, runOne } from '../driver/operation.ts'
-import { type ClaimedBatch, type ClaimRequest, claimJobs } from '../jobs/sql/claim-jobs.ts'
+import { type ClaimedBatch, type ClaimRequest, claimJobs, type Look } from '../jobs/sql/claim-jobs.ts'
 import { claimParkedJobs } from '../jobs/sql/claim-parked-jobs.ts'
 import { releaseUnknownLeases } from '../jobs/sql/release-unknown-leases.ts'
 import { type AttemptItem, settleAttempts } from '../jobs/sql/settle-attempts.ts'
@@ -11,14 +12,14 @@ import { startWaiting } from '../jobs/sql/start-waiting.ts'
 import { stopWaiting } from '../jobs/sql/stop-waiting.ts'
 import { type ClaimedJob, readBatch } from './claimed-job.ts'
 import type { Wants } from './exchange.ts'
+import { LAST, type LowWater, PRIORITIES } from './low-water.ts'
 import type { Settlement, SettlementBatch } from './outbox.ts'
-
-const PRIORITIES = Array.from({ length: limits.priority.max + 1 }, (_, priority) => priority)
 
 export interface TrafficOptions {
   readonly database: Database
   readonly queues: readonly string[]
   readonly events: EventHub
+  readonly lowWater: LowWater
   /** Id of the present life of this worker. */
   readonly workerId: () => bigint
   /** True if a job that has cost two workers their life may be taken. */
@@ -61,6 +62,7 @@ export class Traffic {
       runOne(database, settleAndClaim, { ...request, ...claim }),
     )
     this.#answered(settle.settlements, answer)
+    this.#looked(wants, claim, answer, settle.settlements.length)
     return this.#opened(answer, settle.workerId)
   }
 
@@ -112,20 +114,41 @@ export class Traffic {
   async #claim(wants: Wants): Promise<readonly ClaimedJob[]> {
     if (this.#isUnsure) await this.releaseUnknown()
     const workerId = this.#options.workerId()
-    const claim = run(this.#options.database, claimJobs, this.#claimRequest(wants))
-    const [batch] = await this.#unsureUnlessAnswered(claim)
-    return batch === undefined ? [] : this.#opened(batch, workerId)
+    const request = this.#claimRequest(wants)
+    const answer = await this.#unsureUnlessAnswered(runOne(this.#options.database, claimJobs, request))
+    this.#looked(wants, request, answer, 0)
+    return this.#opened(answer, workerId)
+  }
+
+  /** Keeps how far the queues were seen: up to what was taken, or, where fewer came than were asked for, to the end. */
+  #looked(wants: Wants, request: ClaimRequest, look: Look, settled: number): void {
+    const { lowWater } = this.#options
+    const nowMs = monotonicMs()
+    const got = new Map<string, number>()
+    for (const queue of (look.queues ?? []) as readonly string[]) got.set(queue, (got.get(queue) ?? 0) + 1)
+    lowWater.took(look.elapsedMs, settled + ((look.ids ?? []) as readonly string[]).length)
+    // A suspect that was passed over stays behind; so does whatever lies beyond a window.
+    if (!request.suspects || request.upto.some((upto) => upto !== LAST)) return
+    for (const [queue, priority, seq] of (look.marks ?? []) as readonly [string, number, string][]) {
+      lowWater.saw(queue, priority, BigInt(seq), nowMs)
+    }
+    for (const [index, queue] of wants.queues.entries()) {
+      if (queue === null || (got.get(queue) ?? 0) >= (wants.wanted[index] as number)) continue
+      for (const priority of PRIORITIES) lowWater.saw(queue, priority, look.horizon, nowMs)
+    }
   }
 
   #claimRequest({ queues, wanted, free }: Wants): ClaimRequest {
+    const ranges = this.#options.lowWater.ranges(queues as readonly string[], monotonicMs())
     return {
       workerId: this.#options.workerId(),
       queues,
       wanted,
       free,
-      classQueues: queues.flatMap((queue) => PRIORITIES.map(() => queue)),
-      classPriorities: queues.flatMap(() => PRIORITIES),
-      after: queues.flatMap(() => PRIORITIES.map(() => 0n)),
+      classQueues: ranges.map((range) => range.queue),
+      classPriorities: ranges.map((range) => range.priority),
+      after: ranges.map((range) => range.after),
+      upto: ranges.map((range) => range.upto),
       suspects: this.#options.mayTakeSuspect(),
     }
   }
@@ -196,8 +219,13 @@ function settleRequest(batch: SettlementBatch): SettleRequest {
   }
 }
 
+/** Tries with all it says, before an outcome is recorded without what may be at fault. */
+const FULL_TRIES = 3
+const UNSTORABLE =
+  '{"name":"UnstorableOutcomeError","message":"PostgreSQL refused to store what this attempt left"}'
+
 /** Results and errors are JSON text already and go in as they are. */
-function itemOf({ job, outcome, durationMs }: Settlement): string {
+function itemOf({ job, outcome, durationMs, failures = 0 }: Settlement): string {
   const item: AttemptItem = {
     token: String(job.token),
     job: job.id,
@@ -210,6 +238,7 @@ function itemOf({ job, outcome, durationMs }: Settlement): string {
     ...(outcome.to === 'completed' ? { late: outcome.late } : {}),
   }
   const json = JSON.stringify(item).slice(0, -1)
+  if (failures >= FULL_TRIES) return `${json},"error":${UNSTORABLE}}`
   const result = outcome.to === 'completed' && outcome.result !== null ? `,"result":${outcome.result}` : ''
   const error = 'error' in outcome && outcome.error ? `,"error":${outcome.error}` : ''
   return `${json}${result}${error}}`

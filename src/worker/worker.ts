@@ -1,6 +1,9 @@
+import { checkNumber } from '../base/check.ts'
 import { monotonicMs } from '../base/clock.ts'
 import { JobCancelledError, LeaseLostError, ShutdownError } from '../base/errors.ts'
 import type { EventHub } from '../base/events.ts'
+import { limits } from '../base/limits.ts'
+import { sleep } from '../base/sleep.ts'
 import { Wakeup } from '../base/wakeup.ts'
 import type { Driver, Listener, Session } from '../driver/driver.ts'
 import { type Database, run, runOne } from '../driver/operation.ts'
@@ -13,7 +16,9 @@ import { runExchange } from './exchange.ts'
 import { type Attempt, type AttemptEnd, startAttempt } from './executor.ts'
 import type { ContextServices } from './handler-context.ts'
 import { runHeartbeat } from './heartbeat.ts'
+import { LowWater } from './low-water.ts'
 import { runMaintenance } from './maintenance/maintenance.ts'
+import { runSweeper } from './maintenance/sweeper.ts'
 import { Outbox, type Settlement } from './outbox.ts'
 import { Pace } from './pace.ts'
 import { reportSettlement } from './report.ts'
@@ -66,6 +71,7 @@ export class Worker {
   readonly #wakeup = new Wakeup()
   readonly #maintenanceWakeup = new Wakeup()
   readonly #outbox = new Outbox()
+  readonly #lowWater = new LowWater()
   readonly #attempts = new Map<string, Attempt>()
   readonly #slots: readonly Slots[]
   readonly #bySlot: ReadonlyMap<string, Slots>
@@ -74,6 +80,7 @@ export class Worker {
   readonly #background = new AbortController()
   #database: Database
   #session: Session | undefined
+  #maintenanceSession: Session | undefined
   #traffic: Traffic | undefined
   #listener: Listener | undefined
   #workerId = 0n
@@ -82,9 +89,13 @@ export class Worker {
   #suspects = 0
   #sawParked = false
   #isStopping = false
+  /** When a stop aborts what still runs; a second call of `stop` may bring it nearer. */
+  #abortAtMs = Number.POSITIVE_INFINITY
   #started: Promise<void> | undefined
   #stopped: Promise<void> | undefined
   #loops: Promise<unknown> | undefined
+  /** A new life that begins; a stop waits for it, since its row and its heartbeat would outlive the worker. */
+  #rebirth: Promise<void> | undefined
   #listenerDownAtMs: number | undefined
 
   constructor(deps: WorkerDependencies, settings: WorkerSettings) {
@@ -134,8 +145,15 @@ export class Worker {
    * their signals and waits `shutdownGraceMs` (default 5 s). What still runs is handed back: it starts elsewhere at
    * once, and the attempt is not counted. Resolves when all is recorded, and no timer, thread or connection of
    * the worker is left; a handler that ignores its signal may still be there, on its own. Safe to repeat.
+   *
+   * @param options.shutdownMs Lets jobs end for so many milliseconds instead, 0 to 24 h. A stop under way is
+   *   shortened by a second call, never lengthened: 0 aborts what runs at once.
+   * @throws {InvalidArgumentError} `shutdownMs` is out of range. The worker goes on.
    */
-  async stop(): Promise<void> {
+  async stop(options: { readonly shutdownMs?: number } = {}): Promise<void> {
+    const { shutdownMs = this.#settings.shutdownMs } = options
+    const abortAtMs = monotonicMs() + checkNumber('shutdownMs', shutdownMs, limits.shutdownMs)
+    this.#abortAtMs = Math.min(this.#abortAtMs, abortAtMs)
     this.#stopped ??= this.#end()
     await this.#stopped
   }
@@ -145,10 +163,12 @@ export class Worker {
     await this.#deps.prepareSchema()
     await this.#register()
     this.#session = await driver.session()
+    this.#maintenanceSession = await driver.session()
     this.#traffic = new Traffic({
       database: { ...this.#database, queryable: this.#session },
       queues: this.#settings.queues.map(({ name }) => name),
       events,
+      lowWater: this.#lowWater,
       workerId: () => this.#workerId,
       mayTakeSuspect: () => this.#suspects === 0,
       onSettled: (settlement, answer) => {
@@ -164,7 +184,11 @@ export class Worker {
     })
     if (!this.#listener.up)
       this.#pace.maxPollMs = Math.min(POLL_WITHOUT_LISTENER_MS, this.#settings.maxPollMs)
-    this.#loops = Promise.all([this.#exchange(this.#traffic), this.#maintenance()])
+    this.#loops = Promise.all([
+      this.#exchange(this.#traffic),
+      this.#maintenance(this.#maintenanceSession),
+      this.#sweep(this.#maintenanceSession),
+    ])
     events.emit('worker.started', { workerId: this.#workerId, queues: this.#slots.map((s) => s.queue) })
   }
 
@@ -175,23 +199,28 @@ export class Worker {
     if (this.#loops === undefined) return
     for (const slots of this.#slots) this.#handBack(slots.takeBuffer(), 'stopping')
     this.#wakeup.wake()
-    const { shutdownMs, shutdownGraceMs } = this.#settings
-    if (!(await this.#emptyWithin(shutdownMs))) {
+    if (!(await this.#emptyBy(() => this.#abortAtMs))) {
       for (const attempt of this.#attempts.values()) attempt.abort(new ShutdownError())
-      await this.#emptyWithin(shutdownGraceMs)
+      const handBackAtMs = monotonicMs() + this.#settings.shutdownGraceMs
+      await this.#emptyBy(() => handBackAtMs)
       for (const attempt of this.#attempts.values()) attempt.interrupt()
     }
     // Everything has an outcome now; recording it is tried for as long as the leases may last.
     const giveUp = setTimeout(() => this.#hardStop.abort(), this.#settings.leaseMs)
     this.#wakeup.wake()
     this.#background.abort()
-    await this.#loops
+    await Promise.all([this.#loops, this.#rebirth])
     clearTimeout(giveUp)
     await run(this.#database, removeWorker, { workerId: this.#workerId }).catch((error: unknown) =>
       this.#failed('removing the worker', error, 0),
     )
     this.#heartbeat?.stop.abort()
-    await Promise.all([this.#heartbeat?.done, this.#listener?.close(), this.#session?.release()])
+    await Promise.all([
+      this.#heartbeat?.done,
+      this.#listener?.close(),
+      this.#session?.release(),
+      this.#maintenanceSession?.release(),
+    ])
     this.#deps.events.emit('worker.stopped', { workerId: this.#workerId })
   }
 
@@ -224,7 +253,7 @@ export class Worker {
         hardDeadlineMs: () =>
           Math.min(...[...this.#attempts.values()].map((attempt) => attempt.hardDeadlineMs)),
         onCancelled: (jobIds) => this.#cancelled(jobIds),
-        onLost: (why) => void this.#lost(workerId, why),
+        onLost: (why) => this.#lost(workerId, why),
         onError: (error, retryInMs) => this.#failed('heartbeat', error, retryInMs),
         onBlocked: (blockedMs) => this.#deps.events.emit('loop.blocked', { blockedMs }),
       },
@@ -244,6 +273,7 @@ export class Worker {
         claimParked: async () => await this.#claimParked(traffic),
         settleOthers: async (batch) => await traffic.settleOthers(batch),
         setWaiting: async (waiting) => await traffic.setWaiting(waiting),
+        life: () => this.#workerId,
         handBack: (jobs) => this.#handBack(jobs, this.#isStopping ? 'stopping' : 'busy'),
         onError: (error, retryInMs) => this.#failed('claiming and settling', error, retryInMs),
         retryDelayMs: (failures) =>
@@ -254,12 +284,12 @@ export class Worker {
     )
   }
 
-  async #maintenance(): Promise<void> {
+  async #maintenance(session: Session): Promise<void> {
     const { driver, events, jobs, upkeep } = this.#deps
     await runMaintenance(
       {
         driver,
-        database: this.#database,
+        database: { ...this.#database, queryable: session },
         events,
         wakeup: this.#maintenanceWakeup,
         workerId: () => this.#workerId,
@@ -279,6 +309,22 @@ export class Worker {
         },
         upkeep,
         onError: (during, error, retryInMs) => this.#failed(during, error, retryInMs),
+      },
+      this.#background.signal,
+    )
+  }
+
+  async #sweep(session: Session): Promise<void> {
+    await runSweeper(
+      {
+        database: { ...this.#database, queryable: session },
+        queues: this.#settings.queues.map(({ name }) => name),
+        lowWater: this.#lowWater,
+        onFound: (queue) => {
+          this.#pace.wake(queue)
+          this.#wakeup.wake()
+        },
+        onError: (error) => this.#failed('sweeping', error, 1000),
       },
       this.#background.signal,
     )
@@ -305,10 +351,16 @@ export class Worker {
     const attempt = startAttempt(claimed, { jobs, services }, (_, end) => {
       isOver = true
       this.#attempts.delete(key)
-      if (claimed.care === 2) this.#suspects -= 1
+      if (claimed.care === 2) this.#suspectEnded(claimed)
       this.#ended(claimed, end)
     })
     if (!isOver) this.#attempts.set(key, attempt)
+  }
+
+  /** The next suspect may be waiting, unseen by looks that were not allowed to take it. */
+  #suspectEnded({ queue }: ClaimedJob): void {
+    this.#suspects -= 1
+    this.#pace.wake(queue)
   }
 
   #ended(claimed: ClaimedJob, end: AttemptEnd): void {
@@ -338,7 +390,7 @@ export class Worker {
     }
   }
 
-  async #lost(workerId: bigint, why: string): Promise<void> {
+  #lost(workerId: bigint, why: string): void {
     if (workerId !== this.#workerId) return
     const mine = [...this.#attempts.values()].filter((attempt) => attempt.claimed.workerId === workerId)
     this.#deps.events.emit('lease.lost', { workerId, jobs: mine.length, why })
@@ -347,7 +399,7 @@ export class Worker {
       abort(new LeaseLostError({ jobId: BigInt(claimed.id), fencingToken: claimed.token }))
     this.#heartbeat?.stop.abort()
     this.#traffic?.forget()
-    await this.#beginNewLife()
+    this.#rebirth = this.#beginNewLife()
   }
 
   async #beginNewLife(): Promise<void> {
@@ -360,7 +412,7 @@ export class Worker {
       } catch (error) {
         const delayMs = Math.min(ERROR_DELAY_MAX_MS, 100 * 2 ** failures)
         this.#failed('registering anew', error, delayMs)
-        await new Promise((resolve) => setTimeout(resolve, delayMs))
+        await sleep(delayMs, this.#background.signal)
       }
     }
   }
@@ -403,10 +455,11 @@ export class Worker {
     this.#maintenanceWakeup.wake()
   }
 
-  async #emptyWithin(ms: number): Promise<boolean> {
-    const untilMs = monotonicMs() + ms
-    while (this.#attempts.size > 0 && monotonicMs() < untilMs) {
-      await new Promise((resolve) => setTimeout(resolve, Math.min(20, ms)))
+  async #emptyBy(deadlineMs: () => number): Promise<boolean> {
+    while (this.#attempts.size > 0) {
+      const leftMs = deadlineMs() - monotonicMs()
+      if (leftMs <= 0) break
+      await new Promise((resolve) => setTimeout(resolve, Math.min(20, leftMs)))
     }
     return this.#attempts.size === 0
   }

@@ -17,6 +17,11 @@ interface Lease {
 }
 
 const CLAIM_LIMIT = 500
+/**
+ * A claim that is first planned on empty tables would join `job` by scanning all of it, and keep that plan while the
+ * table grows: 18,000 jobs/s in place of five times that. By index, each plan is right at every size.
+ */
+const PLANS = '-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off'
 /** Between an empty claim and the next while jobs still trickle in. */
 const SHORT_POLL_MS = 5
 /** Empty claims in a row before the worker says it sleeps and waits to be woken. */
@@ -65,8 +70,8 @@ class RawWorker implements RunningWorker {
   constructor(url: string, hint: boolean, settings: WorkerSettings) {
     this.#hint = hint
     this.#settings = settings
-    this.#claimer = new Client({ connectionString: url })
-    this.#settler = new Client({ connectionString: url })
+    this.#claimer = new Client({ connectionString: url, options: PLANS })
+    this.#settler = new Client({ connectionString: url, options: PLANS })
     this.#listener = new Client({ connectionString: url })
   }
 

@@ -7,10 +7,11 @@ export const claimParams = {
   queues: 'text[]',
   wanted: 'int4[]',
   free: 'int4[]',
-  /** One entry for each queue and priority: `seq` up to which the worker has taken everything it saw. 0: look at all. */
+  /** One entry for each queue and priority: which places to look at, `after < seq <= upto`. */
   classQueues: 'text[]',
   classPriorities: 'int2[]',
   after: 'int8[]',
+  upto: 'int8[]',
   /** False while this process runs a job that has cost two workers their life: such jobs run one at a time. */
   suspects: 'bool',
 } as const
@@ -23,18 +24,27 @@ export const claimColumns = {
   queues: 'json?',
   attempts: 'json?',
   maxAttempts: 'json?',
-  priorities: 'json?',
-  cares: 'json?',
-  crashes: 'json?',
-  seqs: 'json?',
+  /** Seconds since the epoch. */
   enqueuedAts: 'json?',
-  scheduledAts: 'json?',
-  keyed: 'json?',
-  tenants: 'json?',
-  contracts: 'json?',
-  contexts: 'json?',
   inputs: 'json?',
+  /** For jobs that have any of it: `[care, holds a unique key, run at in seconds, tenant, context]`. */
+  extras: 'json?',
+  /** `[queue, priority, highest seq]` for each class that was claimed from. */
+  marks: 'json?',
 } as const
+
+/** What a look tells beside the jobs. */
+export const lookColumns = {
+  /** Every job that was visible before this place in the queue was looked at, if fewer came than were asked for. */
+  horizon: 'int8',
+  /** What the statement took on the server. */
+  elapsedMs: 'float8',
+} as const
+
+export function lookAnswer(t: Objects): SqlFragment {
+  return sql`(select last_value from ${t.job_seq}) as horizon,
+    date_part('epoch', clock_timestamp() - statement_timestamp()) * 1000 as elapsed_ms`
+}
 
 type ClaimPlaceholders = { readonly [K in keyof typeof claimParams]: Placeholder }
 
@@ -50,10 +60,10 @@ export function claimSteps(t: Objects, p: ClaimPlaceholders): SqlFragment {
       where not exists (select from ${t.queue} q where q.name = asked.queue and q.paused_at is not null)
     ), picked as materialized (
       select asked.queue, asked.free, r.* from asked cross join lateral (
-        select r.* from unnest(${p.classQueues}, ${p.classPriorities}, ${p.after}) class (queue, priority, after)
+        select r.* from unnest(${p.classQueues}, ${p.classPriorities}, ${p.after}, ${p.upto}) class (queue, priority, after, upto)
         cross join lateral (
           select r.ctid as place, r.priority, r.seq, r.care from ${t.ready} r
-          where r.queue = class.queue and r.priority = class.priority and r.seq > class.after
+          where r.queue = class.queue and r.priority = class.priority and r.seq > class.after and r.seq <= class.upto
             and (r.care < 2 or ${p.suspects})
           order by r.seq limit asked.wanted for update skip locked
         ) r
@@ -73,7 +83,8 @@ export function claimSteps(t: Objects, p: ClaimPlaceholders): SqlFragment {
       returning queue, priority, seq, job_id, attempts, crashes, care
     ), leased as (
       insert into ${t.lease} (worker_id, job_ids, seqs, attempts, crashes)
-      select ${p.workerId}, array_agg(job_id), array_agg(seq), array_agg((attempts + 1)::int2), array_agg(crashes)
+      select ${p.workerId}, array_agg(job_id), array_agg(seq),
+        case when max(attempts) > 0 then array_agg((attempts + 1)::int2) end, case when max(crashes) > 0 then array_agg(crashes) end
       from taken having count(*) > 0
       returning token
     )`
@@ -81,26 +92,26 @@ export function claimSteps(t: Objects, p: ClaimPlaceholders): SqlFragment {
 
 /**
  * One row for a batch of `taken` jobs under the lease `leased`; no row if nothing was taken. Column by column:
- * measured, an array of 500 values costs PostgreSQL and Node half of 500 rows or 500 small arrays
+ * measured, an array of 400 values costs PostgreSQL and Node half of 400 rows or 400 small arrays
  * (docs/decisions/0002-storage-and-fences.md). A job whose row is gone comes with a null name.
  */
 export function claimedBatch(t: Objects): SqlFragment {
-  return sql`select leased.token,
-      json_agg(x.job_id::text)::text as ids, json_agg(x.name)::text as names, json_agg(x.queue)::text as queues,
-      json_agg(x.attempts + 1)::text as attempts, json_agg(x.max_attempts)::text as max_attempts,
-      json_agg(x.priority)::text as priorities, json_agg(x.care)::text as cares, json_agg(x.crashes)::text as crashes,
-      json_agg(x.seq::text)::text as seqs,
-      json_agg((extract(epoch from x.enqueued_at) * 1000)::int8)::text as enqueued_ats,
-      json_agg((extract(epoch from coalesce(x.run_at, x.enqueued_at)) * 1000)::int8)::text as scheduled_ats,
-      json_agg(x.unique_key is not null)::text as keyed, json_agg(x.tenant)::text as tenants,
-      json_agg(x.contract)::text as contracts, json_agg(x.context)::text as contexts, json_agg(x.input)::text as inputs
-    from leased, (
-      select taken.*, job.name, job.max_attempts, job.enqueued_at, job.run_at, job.unique_key, job.tenant, job.contract,
-        job.context, job.input
-      from taken left join ${t.job} job on job.id = taken.job_id
-      order by taken.care desc, taken.priority, taken.seq
-    ) x
-    group by leased.token`
+  return sql`select leased.token, batch.*,
+      (select json_agg(json_build_array(m.queue, m.priority, m.seq::text))::text
+        from (select queue, priority, max(seq) as seq from taken group by queue, priority) m) as marks
+    from leased cross join lateral (
+      select json_agg(x.job_id::text)::text as ids, json_agg(x.name)::text as names, json_agg(x.queue)::text as queues,
+        json_agg(x.attempts + 1)::text as attempts, json_agg(x.max_attempts)::text as max_attempts,
+        json_agg(date_part('epoch', x.enqueued_at))::text as enqueued_ats, json_agg(x.input)::text as inputs,
+        json_agg(case when x.care > 0 or x.unique_key is not null or x.run_at is not null or x.tenant <> '' or x.context is not null
+          then json_build_array(x.care, x.unique_key is not null, date_part('epoch', x.run_at), x.tenant, x.context) end)::text as extras
+      from (
+        select taken.job_id, taken.queue, taken.attempts, taken.care, job.name, job.max_attempts, job.enqueued_at, job.run_at,
+          job.unique_key, job.tenant, job.context, job.input
+        from taken left join ${t.job} job on job.id = taken.job_id
+        order by taken.care desc, taken.priority, taken.seq
+      ) x
+    ) batch`
 }
 
 /**
@@ -119,9 +130,13 @@ export function claimedBatch(t: Objects): SqlFragment {
 export const claimJobs = operation({
   name: 'claim_jobs',
   params: claimParams,
-  columns: claimColumns,
-  text: (t, p) => sql`with ${claimSteps(t, p)} ${claimedBatch(t)}`,
+  columns: { ...claimColumns, ...lookColumns },
+  text: (t, p) => sql`with ${claimSteps(t, p)}
+    select batch.*, ${lookAnswer(t)} from (select 1) one left join (${claimedBatch(t)}) batch on true`,
 })
 
 export type ClaimRequest = Params<typeof claimJobs>
-export type ClaimedBatch = Row<typeof claimJobs>
+/** A claimed batch, by whichever statement. */
+export type ClaimedBatch = Omit<Row<typeof claimJobs>, keyof typeof lookColumns>
+/** A claim's answer. */
+export type Look = Row<typeof claimJobs>

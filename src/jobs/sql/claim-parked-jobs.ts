@@ -22,7 +22,8 @@ export const claimParkedJobs = operation({
       returning queue, priority, seq, job_id, attempts, crashes, 1::int2 as care
     ), leased as (
       insert into ${t.lease} (worker_id, job_ids, seqs, attempts, crashes)
-      select ${p.workerId}, array_agg(job_id), array_agg(seq), array_agg((attempts + 1)::int2), array_agg(crashes)
+      select ${p.workerId}, array_agg(job_id), array_agg(seq),
+        case when max(attempts) > 0 then array_agg((attempts + 1)::int2) end, case when max(crashes) > 0 then array_agg(crashes) end
       from taken having count(*) > 0
       returning token
     ) ${claimedBatch(t)}`,

@@ -14,7 +14,8 @@ export const releaseUnknownLeases = operation({
   text: (t, p) => sql`with unknown as materialized (
       select * from ${t.lease} where worker_id = ${p.workerId} and token <> all (${p.known}) order by token for update
     ), held as materialized (
-      select unknown.token, h.job_id, h.seq, h.attempt, h.crashes, h.job_id = any (unknown.cancelled) as was_cancelled
+      select unknown.token, h.job_id, h.seq, coalesce(h.attempt, 1::int2) as attempt,
+        coalesce(h.crashes, 0::int2) as crashes, h.job_id = any (unknown.cancelled) as was_cancelled
       from unknown cross join lateral unnest(job_ids, seqs, attempts, crashes) h (job_id, seq, attempt, crashes)
       where not exists (select from ${t.outcome} o where o.job_id = h.job_id)
         and not exists (select from ${t.attempt} a where a.job_id = h.job_id and a.token = unknown.token)

@@ -8,7 +8,8 @@ import { sql } from '../../driver/sql.ts'
  * Each job of the leases that has no outcome or attempt with the lease's token was executing, or about to. Its
  * attempt is used up: it is noted as `worker-lost`, and the job goes back to its place in the queue; after its
  * second crash in a row it waits, longer each time (`backoffMs` doubled, at most an hour); on its last attempt
- * it is discarded; if it was cancelled, it ends cancelled. Leases are then deleted, and workers that hold none.
+ * it is discarded; if it was cancelled, it ends cancelled. Leases are then deleted, and the
+ * workers too, even one with leases left: it is dead with all that it holds, and a lease without its worker is lost.
  *
  * `orphans` counts ids whose job row is gone. Inserts by job in token order. It runs once, in its transaction.
  */
@@ -17,7 +18,8 @@ export const requeueLostLeases = operation({
   params: { tokens: 'int8[]', workerIds: 'int8[]', backoffMs: 'int8' },
   columns: { requeued: 'json?', discarded: 'json?', cancelled: 'json?', orphans: 'int4' },
   text: (t, p) => sql`with lost as materialized (
-      select lease.token, lease.worker_id, lease.claimed_at, h.job_id, h.seq, h.attempt, h.crashes,
+      select lease.token, lease.worker_id, lease.claimed_at, h.job_id, h.seq,
+        coalesce(h.attempt, 1::int2) as attempt, coalesce(h.crashes, 0::int2) as crashes,
         h.job_id = any (lease.cancelled) as was_cancelled
       from ${t.lease} lease cross join lateral unnest(job_ids, seqs, attempts, crashes) h (job_id, seq, attempt, crashes)
       where lease.token = any (${p.tokens})
@@ -57,9 +59,7 @@ export const requeueLostLeases = operation({
     ), closed as (
       delete from ${t.lease} where token = any (${p.tokens}) returning token
     ), buried as (
-      delete from ${t.worker} w where w.id = any (${p.workerIds})
-        and not exists (select from ${t.lease} l where l.worker_id = w.id and l.token <> all (${p.tokens}))
-      returning id
+      delete from ${t.worker} where id = any (${p.workerIds}) returning id
     ), silenced as (
       delete from ${t.waiter} where worker_id in (select id from buried)
     )

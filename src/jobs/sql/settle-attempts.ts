@@ -27,14 +27,15 @@ export interface AttemptItem {
  * `parked` give it back. Cancel wins: a job that was cancelled while it ran ends cancelled whatever came of it.
  * Error history is cut to `keep` newest rows, except rows that a live lease still needs as its fence.
  *
- * Locks leases FOR SHARE in token order, then inserts; repeating it changes nothing and answers `refused`.
+ * Locks leases FOR SHARE in token order, then inserts. Repeating it changes nothing; `refused` names only what
+ * no statement of this claim has recorded.
  */
 export const settleAttempts = operation({
   name: 'settle_attempts',
   params: { workerId: 'int8', tokens: 'int8[]', items: 'json', keep: 'int4' },
   columns: { refused: 'json?', cancelled: 'json?' },
   text: (t, p) => sql`with ${fenceSteps(t, p)}, given as materialized (
-      select g.* from json_to_recordset(${p.items}) as g (token bigint, job bigint, "to" text, ended text, ms integer,
+      select distinct on (token, job) g.* from json_to_recordset(${p.items}) as g (token bigint, job bigint, "to" text, ended text, ms integer,
         delay float8, reason text, late boolean, contract text, error json, result json)
     ), mine as materialized (
       select held.token, held.job_id, held.seq, held.attempt, held.crashes, j.queue, j.priority, j.name, j.max_attempts,
@@ -82,9 +83,15 @@ export const settleAttempts = operation({
       ) ranked
       where old.job_id = ranked.job_id and old.token = ranked.token and ranked.nth >= ${p.keep}
         and not exists (select from ${t.lease} l where l.token = old.token)
-    ), ${closeSteps(t)}
+    ), gone as materialized (
+      select token, job as job_id from given where not exists (select from ${t.job} j where j.id = given.job)
+    ), ${closeSteps(t, sql`select token, job_id from mine union all select token, job_id from gone`)}
     select
-      (select json_agg(g.job::text)::text from given g where g.job not in (select job_id from ended union all select job_id from noted)) as refused,
+      (select json_agg(g.job::text)::text from given g
+        where g.job not in (select job_id from ended union all select job_id from noted)
+          and not exists (select from ${t.outcome} o where o.job_id = g.job and o.token = g.token
+            and o.reason is distinct from 'worker lost on the last attempt')
+          and not exists (select from ${t.attempt} a where a.job_id = g.job and a.token = g.token and a.ended::text = g.ended)) as refused,
       (select json_agg(m.job_id::text)::text from mine m where m.was_cancelled) as cancelled,
       (select ${t.announce}(array_agg(distinct queue)) from mine where goes = 'ready') as announced`,
 })

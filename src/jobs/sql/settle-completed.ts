@@ -1,6 +1,6 @@
 import { operation, type Params, type Row } from '../../driver/operation.ts'
 import { type Objects, type Placeholder, type SqlFragment, sql } from '../../driver/sql.ts'
-import { claimColumns, claimedBatch, claimParams, claimSteps } from './claim-jobs.ts'
+import { claimColumns, claimedBatch, claimParams, claimSteps, lookAnswer, lookColumns } from './claim-jobs.ts'
 
 const settleParams = {
   workerId: 'int8',
@@ -28,19 +28,24 @@ export function fenceSteps(t: Objects, p: { workerId: Placeholder; tokens: Place
       select token, claimed_at, job_ids, seqs, attempts, crashes, cancelled from ${t.lease}
       where token = any (${p.tokens}) and worker_id = ${p.workerId} order by token for share
     ), held as materialized (
-      select fence.token, fence.cancelled, h.job_id, h.seq, h.attempt, h.crashes
+      select fence.token, fence.cancelled, h.job_id, h.seq, coalesce(h.attempt, 1::int2) as attempt, coalesce(h.crashes, 0::int2) as crashes
       from fence cross join lateral unnest(job_ids, seqs, attempts, crashes) h (job_id, seq, attempt, crashes)
     )`
 }
 
 /**
  * Deletes the leases of which every job is settled: by the rows of `mine` just now, or by an earlier statement,
- * which left an outcome or an attempt with the lease's token. `except`, because an anti-join of two steps whose
- * sizes the planner cannot know becomes a nested loop over both.
+ * which left an outcome or an attempt with the lease's token. Mostly a whole lease is settled at once, which
+ * counting tells. `except`, because an anti-join of two steps whose sizes the planner cannot know becomes a
+ * nested loop over both.
  */
-export function closeSteps(t: Objects): SqlFragment {
-  return sql`rest as materialized (
-      select token, job_id from held except select token, job_id from mine
+export function closeSteps(t: Objects, settled = sql`select token, job_id from mine`): SqlFragment {
+  return sql`part as materialized (
+      select fence.token from fence
+      where cardinality(job_ids) > (select count(*) from mine where mine.token = fence.token)
+    ), rest as materialized (
+      select held.token, held.job_id from held where token in (select token from part)
+      except (${settled})
     ), unsettled as materialized (
       select token from rest
       where not exists (select from ${t.outcome} o where o.job_id = rest.job_id and o.token = rest.token)
@@ -53,17 +58,18 @@ export function closeSteps(t: Objects): SqlFragment {
 function settleSteps(t: Objects, p: SettlePlaceholders): SqlFragment {
   return sql`${fenceSteps(t, p)}, given as materialized (
       select g.* from unnest(${p.jobIds}, ${p.jobTokens}, ${p.durationsMs}, ${p.results}) g (job_id, token, duration_ms, result)
+    ), before as materialized (
+      select job_id, token from ${t.attempt} where token = any (${p.tokens})
     ), mine as materialized (
       select given.*, held.attempt, given.job_id = any (held.cancelled) as was_cancelled
       from given join held using (token, job_id)
-      where not exists (select from ${t.attempt} a where a.job_id = given.job_id and a.token = given.token)
+      where (given.job_id, given.token) not in (select job_id, token from before)
     ), ended as (
       insert into ${t.outcome} (job_id, token, finished_at, duration_ms, attempts, state, reason, result)
-      select job_id, token, clock_timestamp(), duration_ms, attempt,
-        case when was_cancelled then 'cancelled' else 'completed' end::${t.job_state},
+      select job_id, token, statement_timestamp(), duration_ms, attempt,
+        case when was_cancelled then 'cancelled'::${t.job_state} else 'completed'::${t.job_state} end,
         case when was_cancelled then 'cancelled while it ran' end, case when not was_cancelled then result::json end
       from mine
-      on conflict (job_id) do nothing
       returning job_id, state
     ), freed as (
       delete from ${t.unique_key} where job_id = any (${p.keyedIds}) and job_id in (select job_id from ended)
@@ -78,8 +84,10 @@ const settledColumns = {
 } as const
 
 function settledAnswer(): SqlFragment {
-  return sql`(select json_agg(g.job_id::text)::text from given g where not exists (select from ended e where e.job_id = g.job_id)) as refused,
-    (select json_agg(e.job_id::text)::text from ended e where e.state = 'cancelled') as cancelled`
+  return sql`case when (select count(*) from ended) < (select count(*) from given) then (
+        select json_agg(job_id::text)::text from (select job_id from given except select job_id from ended) r
+      ) end as refused,
+      (select json_agg(e.job_id::text)::text from ended e where e.state = 'cancelled') as cancelled`
 }
 
 /**
@@ -87,8 +95,10 @@ function settledAnswer(): SqlFragment {
  * of which nothing is left. A job that was cancelled while it ran ends cancelled.
  *
  * One conditional statement for the whole batch: a job that is gone or went to another worker is refused, and
- * the others are recorded. Locks the leases FOR SHARE in token order, then inserts. Repeating it after a lost
- * reply changes nothing; it then answers `refused` for what is already recorded.
+ * the others are recorded. Locks the leases FOR SHARE in token order, then inserts.
+ *
+ * The hot path does not look for earlier outcomes: one that is there, from a statement whose answer was lost,
+ * fails this one as a duplicate key (23505), nothing changed. Then send the batch by `settleAttempts`, which looks.
  */
 export const settleCompleted = operation({
   name: 'settle_completed',
@@ -101,9 +111,9 @@ export const settleCompleted = operation({
 export const settleAndClaim = operation({
   name: 'settle_and_claim',
   params: { ...settleParams, ...claimParams },
-  columns: { ...settledColumns, ...claimColumns },
+  columns: { ...settledColumns, ...claimColumns, ...lookColumns },
   text: (t, p) => sql`with ${settleSteps(t, p)}, ${claimSteps(t, p)}
-    select batch.*, ${settledAnswer()} from (select 1) one left join (${claimedBatch(t)}) batch on true`,
+    select batch.*, ${settledAnswer()}, ${lookAnswer(t)} from (select 1) one left join (${claimedBatch(t)}) batch on true`,
 })
 
 export type SettleRequest = Params<typeof settleCompleted>

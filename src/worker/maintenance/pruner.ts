@@ -1,0 +1,32 @@
+import { type Database, runOne } from '../../driver/operation.ts'
+import { pruneArchive } from '../../jobs/sql/prune-archive.ts'
+import { retireRange } from '../../jobs/sql/retire-range.ts'
+import { rotateIds } from '../../jobs/sql/rotate-ids.ts'
+
+export interface Retention {
+  /** Days that completed jobs are kept. */
+  readonly completedDays: number
+  /** Days that cancelled jobs are kept. */
+  readonly cancelledDays: number
+}
+
+const PRUNE_AT_ONCE = 1000
+/** Rounds of one call: the next one, a minute later, goes on. */
+const MAX_ROUNDS = 20
+
+/**
+ * Forgets what is past its retention: closes the range of ids in use when it is old, drops the partitions of old
+ * ranges, deletes single rows from the archive of what outlived its range. Bounded; any worker may do it at any
+ * time, the database lets one at a time.
+ */
+export async function prune(database: Database, retention: Retention): Promise<void> {
+  await runOne(database, rotateIds, {})
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    const { answer } = await runOne(database, retireRange, retention)
+    if (answer !== 'retired') break
+  }
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    const { pruned } = await runOne(database, pruneArchive, { ...retention, maxRows: PRUNE_AT_ONCE })
+    if (pruned < PRUNE_AT_ONCE) break
+  }
+}
