@@ -25,6 +25,8 @@ export function pgBoss({ url, config, purpose, callers }: AdapterSettings): Adap
     connectionString: url,
     ...(best ? { max: Math.max(10, Math.min(callers, 20)) } : {}),
     useListenNotify: notify,
+    // Enqueues queue for its pool where it cannot keep up: a long delay to measure, not a breakdown.
+    connectionTimeoutMillis: 120_000,
   } satisfies ConstructorOptions)
   boss.on('error', () => {})
 

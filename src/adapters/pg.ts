@@ -47,6 +47,7 @@ const CONNECT_TIMEOUT_MS = 10_000
 const CONNECT_TIMEOUT_OF_MANY_MS = 3000
 const MAX_CHANNEL_BYTES = 63
 const FIXED_PLANS = `select pg_catalog.set_config('enable_seqscan', 'off', false),
+  pg_catalog.set_config('enable_bitmapscan', 'off', false),
   pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', false)`
 
 /**
@@ -120,6 +121,9 @@ class PgDriver implements Driver {
     this.#pooler = options.pooler
     this.#configs = options.configs
   }
+
+  /** A call of its own gets a connection of its own. */
+  requireOutside(): void {}
 
   async query(
     text: string,

@@ -63,7 +63,9 @@ const watched = new WeakMap<PgliteInstance, AsyncLocalStorage<{ open: boolean }>
  * `db.transaction` too, in which a call of ours without `tx` would wait for ever. PGlite tells nobody, so its
  * `transaction` method is wrapped, once for each instance.
  */
-function watchTransactions(instance: PgliteInstance): Pick<OpenPglite, 'instance' | 'isInsideTransaction'> {
+export function watchTransactions(
+  instance: PgliteInstance,
+): Pick<OpenPglite, 'instance' | 'isInsideTransaction'> {
   const known = watched.get(instance)
   if (known) return { instance, isInsideTransaction: () => known.getStore()?.open ?? false }
   const inside = new AsyncLocalStorage<{ open: boolean }>()

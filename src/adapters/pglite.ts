@@ -20,7 +20,7 @@ import { mapError, sqlStateOf } from '../driver/postgres-error.ts'
 import { DriverTransaction } from '../driver/transaction.ts'
 import { type PgliteInstance, queryPglite, queryPgliteAsUser } from './pglite-connection.ts'
 import { startPgliteListener } from './pglite-listener.ts'
-import { type OpenPglite, openPglite } from './pglite-open.ts'
+import { type OpenPglite, openPglite, watchTransactions } from './pglite-open.ts'
 
 export interface PgliteDriverOptions {
   /** Where the embedded database keeps its files; left out together with `instance`, it is in memory only. */
@@ -55,10 +55,21 @@ class PgliteDriver implements Driver {
   readonly #open: () => Promise<OpenPglite>
   readonly #listeners = new Set<Listener>()
   #opening: Promise<OpenPglite> | undefined
+  #isInside = (): boolean => false
   #closed = false
 
   constructor(options: PgliteDriverOptions) {
-    this.#open = async () => await openPglite(options)
+    this.#open = async () => {
+      const opened = await openPglite(options)
+      this.#isInside = opened.isInsideTransaction
+      return opened
+    }
+    // At once: a transaction that is opened before our first use has to be known too.
+    if (options.instance) this.#isInside = watchTransactions(options.instance).isInsideTransaction
+  }
+
+  requireOutside(): void {
+    if (this.#isInside()) throw new OutsideTransactionError()
   }
 
   async query(
@@ -139,13 +150,12 @@ class PgliteDriver implements Driver {
   /** The instance, for a call that is not inside one of its transactions: that one would wait for itself. */
   async #enter(): Promise<PgliteInstance> {
     this.#checkOpen()
+    this.requireOutside()
     this.#opening ??= this.#open()
     try {
-      const { instance, isInsideTransaction } = await this.#opening
-      if (isInsideTransaction()) throw new OutsideTransactionError()
-      return instance
+      return (await this.#opening).instance
     } catch (error) {
-      if (!(error instanceof OutsideTransactionError)) this.#opening = undefined
+      this.#opening = undefined
       throw error
     }
   }

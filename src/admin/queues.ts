@@ -19,7 +19,7 @@ export async function listQueues(database: Database): Promise<readonly QueueRow[
  */
 export async function pauseQueue(
   database: Database,
-  name: string,
+  name: string | undefined,
   options: { readonly reason?: string | undefined; readonly configured?: Iterable<string> } = {},
 ): Promise<{ readonly pausedAt: Date }> {
   const reason = checkReason(options.reason) ?? null
@@ -35,7 +35,7 @@ export async function pauseQueue(
  */
 export async function resumeQueue(
   database: Database,
-  name: string,
+  name: string | undefined,
   options: { readonly configured?: Iterable<string> } = {},
 ): Promise<boolean> {
   const queue = await knownQueue(database, name, options.configured)
@@ -47,7 +47,7 @@ const NAMES_SHOWN = 10
 /** A mistyped name would otherwise be paused, and the queue that was meant would go on. */
 async function knownQueue(
   database: Database,
-  name: string,
+  name: string | undefined,
   configured: Iterable<string> = [],
 ): Promise<string> {
   const queue = checkName('queue', name)

@@ -66,6 +66,7 @@ export class App {
       databaseOf: (tx) => ({ queryable: recognise(tx), schema: this.composition.schema, prepare: false }),
       requireOutside: () => {
         if (this.#insideTransaction.getStore()) throw new OutsideTransactionError()
+        this.#driver.requireOutside()
       },
       jobs: this.composition.jobs,
       queues: new Set(this.composition.queues.keys()),

@@ -3,6 +3,7 @@ import { recordError } from '../base/error-text.ts'
 import { InvalidArgumentError } from '../base/errors.ts'
 import { toRecordableJson } from '../base/json.ts'
 import type { LogFields, Logger } from '../base/logger.ts'
+import { oneLine } from '../base/one-line.ts'
 import { redactText } from '../base/redact.ts'
 
 const levels = ['debug', 'info', 'warn', 'error', 'silent'] as const
@@ -31,8 +32,6 @@ export interface LoggerOptions {
 
 const MAX_FIELD_BYTES = 16 * 1024
 const MAX_LINE_BYTES = 64 * 1024
-// biome-ignore lint: what would break a line, or speak to a terminal
-const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g
 const colors = { debug: '90', info: '36', warn: '33', error: '31' } as const
 
 /**
@@ -89,10 +88,6 @@ function prettyLine(level: keyof Logger, message: string, fields: LogFields, isC
 function fieldText(value: unknown): string {
   if (typeof value === 'string' && /^[\w.:/@+-]+$/.test(value)) return value
   return oneLine(toRecordableJson(value, { maxBytes: MAX_FIELD_BYTES }).json)
-}
-
-function oneLine(text: string): string {
-  return text.replace(CONTROL, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
 /** Fields as plain data: errors as name, message and stack, texts without secrets. */

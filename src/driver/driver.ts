@@ -69,6 +69,13 @@ export interface Driver extends Queryable {
   /** True if statements, heartbeats and listening share one connection (PGlite). */
   readonly singleConnection: boolean
   /**
+   * Refuses to go on in what runs inside an open transaction, on a driver with a single connection: a call of
+   * its own would wait for that transaction for ever. For callers that do not send their statement themselves.
+   *
+   * @throws {OutsideTransactionError} It runs inside one.
+   */
+  requireOutside(): void
+  /**
    * Runs `fn` between `begin` and `commit`, at READ COMMITTED whatever the role's default is.
    * Rolls back when `fn` throws. A commit whose reply was lost throws `OutcomeUnknownError`; one that PostgreSQL
    * turned into a rollback, because `fn` hid an error, throws `TransactionAbortedError`.

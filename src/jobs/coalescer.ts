@@ -1,3 +1,5 @@
+import { AsyncResource } from 'node:async_hooks'
+
 export interface CoalescerOptions<Item> {
   /** Most items in one call. */
   readonly maxItems: number
@@ -21,6 +23,8 @@ interface Waiting<Item, Answer> {
 export class Coalescer<Item, Answer> {
   readonly #send: (items: readonly Item[]) => Promise<readonly Answer[]>
   readonly #options: CoalescerOptions<Item>
+  /** What is sent for many is sent in the context of none of them: one may be inside a transaction. */
+  readonly #context = new AsyncResource('holdfast.coalescer')
   #waiting: Waiting<Item, Answer>[] = []
   #sending: Promise<void> | undefined
 
@@ -33,7 +37,7 @@ export class Coalescer<Item, Answer> {
   add(item: Item): Promise<Answer> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ item, resolve, reject })
-      this.#sending ??= this.#run()
+      this.#sending ??= this.#context.runInAsyncScope(async () => await this.#run())
     })
   }
 

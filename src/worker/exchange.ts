@@ -33,7 +33,7 @@ export interface ExchangeOptions {
   readonly claimParked: () => Promise<readonly ClaimedJob[]>
   readonly settleOthers: (batch: SettlementBatch) => Promise<void>
   readonly setWaiting: (waiting: boolean) => Promise<void>
-  /** Changes with each life of the worker: what a former one has said is forgotten with it. */
+  /** Id of the worker's life; 0 between two: nothing can be claimed then. What a former life has said is forgotten. */
   readonly life: () => bigint
   readonly handBack: (jobs: readonly ClaimedJob[]) => void
   readonly onError: (error: unknown, retryInMs: number) => void
@@ -66,10 +66,11 @@ export async function runExchange(options: ExchangeOptions, signal: AbortSignal)
     handBackStale(options)
     pace.update(nowMs)
     const isStopping = options.isStopping()
-    const wants = isStopping ? undefined : wantsOf(slots, pace, nowMs)
+    const mayClaim = !isStopping && life !== 0n
+    const wants = mayClaim ? wantsOf(slots, pace, nowMs) : undefined
     if (isStopping && outbox.size === 0 && slots.every((s) => s.running === 0 && s.buffered === 0)) return
     try {
-      if (!isStopping && saidWaiting !== !pace.busy) {
+      if (mayClaim && saidWaiting !== !pace.busy) {
         // Said before the look that follows, so that no job falls between the two.
         await options.setWaiting(!pace.busy)
         saidWaiting = !pace.busy
@@ -79,7 +80,7 @@ export async function runExchange(options: ExchangeOptions, signal: AbortSignal)
         // Handlers that need no more than a moment end within this turn, and go with the next statement.
         await nextTurn()
       } else {
-        await wakeup.sleep(sleepMs(options, nowMs), signal)
+        await wakeup.sleep(sleepMs(options, nowMs, mayClaim), signal)
         await nextTurn()
       }
       failures = 0
@@ -117,10 +118,12 @@ async function roundTrip(options: ExchangeOptions, wants: Wants | undefined): Pr
   takeIn(options, options.isStopping() ? [] : await options.claimParked())
 }
 
-function takeIn({ slots, isStopping, handBack }: ExchangeOptions, jobs: readonly ClaimedJob[]): void {
-  if (isStopping()) return handBack(jobs)
+/** Jobs that came after a stop, or for a life that has ended meanwhile and whose lease nobody renews, go back. */
+function takeIn({ slots, isStopping, life, handBack }: ExchangeOptions, jobs: readonly ClaimedJob[]): void {
+  const mine = isStopping() ? [] : jobs.filter((job) => job.workerId === life())
+  if (mine.length < jobs.length) handBack(jobs.filter((job) => !mine.includes(job)))
   const byQueue = new Map(slots.map((s) => [s.queue, s]))
-  for (const job of jobs) byQueue.get(job.queue)?.add(job)
+  for (const job of mine) byQueue.get(job.queue)?.add(job)
 }
 
 async function orPutBack<T>(
@@ -166,8 +169,8 @@ function shouldSettle({ outbox, slots, isStopping }: ExchangeOptions): boolean {
   return !slots.some((s) => s.buffered > 0 || (s.ahead > 0 && s.running > 0))
 }
 
-function sleepMs({ outbox, slots, pace, isStopping }: ExchangeOptions, nowMs: number): number {
-  const asking = isStopping() ? [] : slots.filter((s) => s.wanted > 0).map((s) => s.queue)
+function sleepMs({ outbox, slots, pace }: ExchangeOptions, nowMs: number, mayClaim: boolean): number {
+  const asking = !mayClaim ? [] : slots.filter((s) => s.wanted > 0).map((s) => s.queue)
   const lookMs = pace.nextLookAtMs(asking) - nowMs
   const lingerMs = outbox.size > 0 ? LINGER_MS - outbox.oldestMs() : Number.POSITIVE_INFINITY
   const staleMs = slots.some((s) => s.buffered > 0) ? STALE_BUFFER_MS / 2 : Number.POSITIVE_INFINITY

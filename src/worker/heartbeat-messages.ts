@@ -23,6 +23,8 @@ export const shared = {
 } as const
 
 export type HeartbeatMessage =
+  /** The first renewal was answered. */
+  | { readonly kind: 'beating' }
   | { readonly kind: 'cancelled'; readonly jobIds: readonly string[] }
   | { readonly kind: 'lost'; readonly why: string }
   | { readonly kind: 'error'; readonly message: string; readonly retryInMs: number }

@@ -6,6 +6,7 @@
  * past the hard deadline of a running attempt will not enforce that deadline itself: this thread then stops
  * renewing, so that the jobs go to others, and, where asked to, ends the process.
  */
+import fs from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 import type { PgConnection } from '../adapters/pg-connection.ts'
 import { PgHosts } from '../adapters/pg-hosts.ts'
@@ -23,6 +24,7 @@ const times = new Float64Array(start.shared)
 const stop = new AbortController()
 const hosts = new PgHosts(start.hosts, { max: 1, pooler: start.pooler })
 let connection: PgConnection | undefined
+let isBeating = false
 
 parentPort?.once('message', () => stop.abort())
 
@@ -57,6 +59,7 @@ async function renew(): Promise<Renewal> {
     deadlineMs: Math.min(10_000, start.leaseMs / 3),
   })
   if (row === undefined) return { kind: 'gone' }
+  tellBeating()
   const { cancelled } = row
   return { kind: 'renewed', cancelled: cancelled === null ? [] : (JSON.parse(String(cancelled)) as string[]) }
 }
@@ -76,17 +79,23 @@ async function watchLoop(signal: AbortSignal): Promise<void> {
       tell({ kind: 'blocked', blockedMs })
       blockedMs = 0
     }
-    if (stoodMs > start.blockedAfterMs && deadlineMs > 0 && nowMs > deadlineMs) await giveUp()
+    if (stoodMs > start.blockedAfterMs && deadlineMs > 0 && nowMs > deadlineMs) giveUp()
   }
 }
 
-async function giveUp(): Promise<void> {
+function giveUp(): void {
   tell({ kind: 'lost', why: 'a handler blocked the event loop past its timeout and grace' })
   // Renewing from now on would keep jobs from others that this process cannot run.
   stop.abort()
   if (!start.endProcessWhenStuck) return
-  await new Promise<void>((resolve) => process.stderr.write(STUCK_EXIT_MESSAGE, () => resolve()))
+  // Not process.stderr: a thread's goes by way of the main thread, which is the one that stands still.
+  fs.writeSync(2, STUCK_EXIT_MESSAGE)
   process.kill(process.pid, 'SIGKILL')
+}
+
+function tellBeating(): void {
+  if (!isBeating) tell({ kind: 'beating' })
+  isBeating = true
 }
 
 function tell(message: HeartbeatMessage): void {

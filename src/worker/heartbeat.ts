@@ -14,12 +14,35 @@ export interface HeartbeatOptions {
   readonly workerId: bigint
   readonly leaseMs: number
   readonly endProcessWhenStuck: boolean
+  readonly loopWatch: LoopWatch
   /** Earliest moment by which a running attempt has to be over, by `monotonicMs`; infinite: none. */
   readonly hardDeadlineMs: () => number
+  /** A renewal was answered: from now on leases are kept. */
+  readonly onBeating: () => void
   readonly onCancelled: (jobIds: readonly string[]) => void
   readonly onLost: (why: string) => void
   readonly onError: (error: unknown, retryInMs: number) => void
   readonly onBlocked: (blockedMs: number) => void
+}
+
+/** What the event loop tells the heartbeat thread, in memory that both see. */
+export class LoopWatch {
+  readonly times = new Float64Array(new SharedArrayBuffer(shared.length * Float64Array.BYTES_PER_ELEMENT))
+
+  /** The loop turns; `deadlineMs` is the earliest of all running attempts by `monotonicMs`, infinite: none. */
+  turned(deadlineMs: number): void {
+    this.times[shared.turnedAt] = sharedNowMs()
+    this.times[shared.hardDeadline] = Number.isFinite(deadlineMs)
+      ? sharedNowMs() + (deadlineMs - performance.now())
+      : 0
+  }
+
+  /** A handler is about to be called that has to be over within `ms`. It may block the loop before its next turn. */
+  starting(ms: number): void {
+    const known = this.times[shared.hardDeadline] as number
+    const deadlineMs = sharedNowMs() + ms
+    if (known === 0 || deadlineMs < known) this.times[shared.hardDeadline] = deadlineMs
+  }
 }
 
 const BLOCKED_AFTER_MS = 1000
@@ -33,32 +56,31 @@ const TURN_MS = 100
 export async function runHeartbeat(options: HeartbeatOptions, signal: AbortSignal): Promise<void> {
   const hosts = options.driver.connectionConfig() as readonly PgHostConfig[] | undefined
   if (hosts === undefined) return await runHere(options, signal)
-  const times = new Float64Array(new SharedArrayBuffer(shared.length * Float64Array.BYTES_PER_ELEMENT))
-  const turn = () => {
-    times[shared.turnedAt] = sharedNowMs()
-    const deadlineMs = options.hardDeadlineMs()
-    times[shared.hardDeadline] = Number.isFinite(deadlineMs)
-      ? sharedNowMs() + (deadlineMs - performance.now())
-      : 0
-  }
+  const { loopWatch } = options
+  const turn = () => loopWatch.turned(options.hardDeadlineMs())
   turn()
   const turning = setInterval(turn, TURN_MS)
   try {
-    await runThread(options, hosts, times.buffer as SharedArrayBuffer, signal)
+    await runThread(options, hosts, loopWatch.times.buffer as SharedArrayBuffer, signal)
   } finally {
     clearInterval(turning)
   }
 }
 
 async function runHere(options: HeartbeatOptions, signal: AbortSignal): Promise<void> {
-  const { database, workerId } = options
+  const { driver, workerId } = options
+  // Kept for itself: handlers may hold every connection of a pool for longer than a lease.
+  const session = await driver.session()
+  const database = { ...options.database, queryable: session }
   const renew = async () => {
     const [row] = await run(database, renewLeases, { workerId })
+    if (row !== undefined) options.onBeating()
     return row === undefined
       ? ({ kind: 'gone' } as const)
       : ({ kind: 'renewed', cancelled: (row.cancelled ?? []) as readonly string[] } as const)
   }
   await runLeaseKeeper({ ...options, renew }, signal)
+  await session.release()
 }
 
 async function runThread(
@@ -98,6 +120,8 @@ async function runThread(
 
 function receive(message: HeartbeatMessage, options: HeartbeatOptions): void {
   switch (message.kind) {
+    case 'beating':
+      return options.onBeating()
     case 'cancelled':
       return options.onCancelled(message.jobIds)
     case 'lost':

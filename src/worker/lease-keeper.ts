@@ -18,7 +18,8 @@ export interface LeaseKeeperOptions {
 }
 
 /**
- * Renews the leases of one life of a worker every third of `leaseMs`, until `signal` aborts or they are lost.
+ * Renews the leases of one life of a worker at once and then every third of `leaseMs`, until `signal` aborts or
+ * they are lost.
  *
  * Why it is right: PostgreSQL counts the lease from the moment it ran the renewal, which is not before the
  * renewal was sent. So trust is counted from the moment of *sending* the last one that was answered, by a clock
@@ -31,8 +32,8 @@ export async function runLeaseKeeper(options: LeaseKeeperOptions, signal: AbortS
   let trustedUntilMs = monotonicMs() + leaseMs
   let failures = 0
 
-  while (!signal.aborted) {
-    await sleep(failures === 0 ? everyMs : Math.min(everyMs, retryMs(leaseMs, failures)), signal)
+  for (let sleepMs = 0; !signal.aborted; sleepMs = failures === 0 ? everyMs : retryMs(leaseMs, failures)) {
+    await sleep(sleepMs, signal)
     if (signal.aborted) return
     const sentMs = monotonicMs()
     // Woken late: a suspended machine or a stopped process. The answer decides, not the clock.

@@ -9,6 +9,9 @@ const BUSY_LOOK_MAX_MS = 50
 /** Looks after going to sleep: an enqueue may have looked for sleepers before, and committed after. */
 const RECHECK_MS = [20, 100, 500, 2000] as const
 
+/** Looks by the exchange itself, in units of the maintenance loop's. */
+const FALLBACK = 6
+
 interface QueuePace {
   lookAtMs: number
   misses: number
@@ -18,8 +21,8 @@ interface QueuePace {
  * Decides when to look for jobs, and whether enqueues have to announce themselves.
  *
  * Two modes. *Waiting*: the worker has said that it sleeps; enqueues notify it, a look follows at once, and
- * looks of its own come at growing intervals up to `maxPollMs`, which is the guarantee if every notification is
- * lost. *Busy*: jobs come so fast that it looks by itself every 1.5 ms or so, and enqueues, which then find no
+ * looks of its own come at growing intervals. The guarantee, if every notification is lost, is the maintenance
+ * loop's look every `maxPollMs`; this one's own interval ends at six times that. *Busy*: jobs come so fast that it looks by itself every 1.5 ms or so, and enqueues, which then find no
  * sleeper, pay nothing: a NOTIFY in each commit would make all commits queue for one lock.
  *
  * It becomes busy when it claims more than 300 jobs a second and waits again below 100. Pure: time comes in.
@@ -73,7 +76,9 @@ export class Pace {
     pace.misses = found.got > 0 ? 0 : pace.misses + 1
     if (found.got >= found.wanted) pace.lookAtMs = nowMs
     else if (this.#busy) pace.lookAtMs = nowMs + Math.min(BUSY_LOOK_MAX_MS, BUSY_LOOK_MS * 2 ** pace.misses)
-    else pace.lookAtMs = nowMs + Math.min(this.#maxPollMs, RECHECK_MS[pace.misses] ?? this.#maxPollMs)
+    else
+      pace.lookAtMs =
+        nowMs + Math.min(FALLBACK * this.#maxPollMs, RECHECK_MS[pace.misses] ?? FALLBACK * this.#maxPollMs)
   }
 
   /** To be called before each round: true if the mode has changed. */

@@ -15,6 +15,9 @@ import type { Wants } from './exchange.ts'
 import { LAST, type LowWater, PRIORITIES } from './low-water.ts'
 import type { Settlement, SettlementBatch } from './outbox.ts'
 
+/** A claim whose connection broke may still be under way on the server, and commit: look again after so long. */
+const LATE_COMMIT_MS = 60_000
+
 export interface TrafficOptions {
   readonly database: Database
   readonly queues: readonly string[]
@@ -37,10 +40,16 @@ export class Traffic {
   readonly #options: TrafficOptions
   /** Jobs not yet settled, by lease. */
   readonly #open = new Map<bigint, number>()
-  #isUnsure = false
+  /** When an answer to a claim was lost last, and when leases are to be compared with the database next. */
+  #lostAnswerAtMs = Number.NEGATIVE_INFINITY
+  #compareAtMs = Number.POSITIVE_INFINITY
 
   constructor(options: TrafficOptions) {
     this.#options = options
+  }
+
+  get #isUnsure(): boolean {
+    return monotonicMs() >= this.#compareAtMs
   }
 
   get openLeases(): readonly bigint[] {
@@ -95,6 +104,11 @@ export class Traffic {
     return batch === undefined ? [] : this.#opened(batch, workerId)
   }
 
+  /** To be called when nothing will be claimed any more: jobs that a lost answer hid need not wait for a rescue. */
+  async releaseIfUnsure(): Promise<void> {
+    if (this.#compareAtMs < Number.POSITIVE_INFINITY) await this.releaseUnknown()
+  }
+
   /** Gives back leases of this life that a lost answer has hidden. Only between claims: one under way is unknown too. */
   async releaseUnknown(): Promise<void> {
     const { database, workerId, events } = this.#options
@@ -102,7 +116,9 @@ export class Traffic {
       workerId: workerId(),
       known: this.openLeases,
     })
-    this.#isUnsure = false
+    const nowMs = monotonicMs()
+    const mayComeLate = nowMs - this.#lostAnswerAtMs < LATE_COMMIT_MS
+    this.#compareAtMs = mayComeLate ? nowMs + LATE_COMMIT_MS : Number.POSITIVE_INFINITY
     if (released > 0) events.emit('jobs.handedBack', { count: released, why: 'interrupted' })
   }
 
@@ -157,7 +173,10 @@ export class Traffic {
     try {
       return await claim
     } catch (error) {
-      if (error instanceof OutcomeUnknownError) this.#isUnsure = true
+      if (error instanceof OutcomeUnknownError) {
+        this.#lostAnswerAtMs = monotonicMs()
+        this.#compareAtMs = this.#lostAnswerAtMs
+      }
       throw error
     }
   }

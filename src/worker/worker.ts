@@ -15,7 +15,7 @@ import type { ClaimedJob } from './claimed-job.ts'
 import { runExchange } from './exchange.ts'
 import { type Attempt, type AttemptEnd, startAttempt } from './executor.ts'
 import type { ContextServices } from './handler-context.ts'
-import { runHeartbeat } from './heartbeat.ts'
+import { LoopWatch, runHeartbeat } from './heartbeat.ts'
 import { LowWater } from './low-water.ts'
 import { runMaintenance } from './maintenance/maintenance.ts'
 import { runSweeper } from './maintenance/sweeper.ts'
@@ -76,6 +76,7 @@ export class Worker {
   readonly #slots: readonly Slots[]
   readonly #bySlot: ReadonlyMap<string, Slots>
   readonly #pace: Pace
+  readonly #loopWatch = new LoopWatch()
   readonly #hardStop = new AbortController()
   readonly #background = new AbortController()
   #database: Database
@@ -112,7 +113,7 @@ export class Worker {
     )
   }
 
-  /** Id of the present life in `holdfast.worker`; 0 before the start. */
+  /** Id of the present life in `holdfast.worker`; 0 before the start, and between two lives. */
   get id(): bigint {
     return this.#workerId
   }
@@ -209,8 +210,13 @@ export class Worker {
     const giveUp = setTimeout(() => this.#hardStop.abort(), this.#settings.leaseMs)
     this.#wakeup.wake()
     this.#background.abort()
+    // A life that is just beginning has nothing to keep.
+    if (this.#workerId === 0n) this.#heartbeat?.stop.abort()
     await Promise.all([this.#loops, this.#rebirth])
     clearTimeout(giveUp)
+    await this.#traffic
+      ?.releaseIfUnsure()
+      .catch((error: unknown) => this.#failed('handing back what a lost answer hid', error, 0))
     await run(this.#database, removeWorker, { workerId: this.#workerId }).catch((error: unknown) =>
       this.#failed('removing the worker', error, 0),
     )
@@ -236,13 +242,16 @@ export class Worker {
       jobs: JSON.stringify([...jobs.values()].map((job) => ({ name: job.name, contract: job.contract }))),
       queueNames: queues.map((queue) => queue.name),
     })
+    // A thread takes its time to start, perhaps more than a lease: nothing is claimed before leases are kept.
+    await this.#startHeartbeat(id)
     this.#workerId = id
     this.#signals = new Map(Object.entries(signals as Record<string, string>))
-    this.#startHeartbeat(id)
   }
 
-  #startHeartbeat(workerId: bigint): void {
+  /** Resolves when the first renewal was answered; rejects if the life is over before. */
+  async #startHeartbeat(workerId: bigint): Promise<void> {
     const stop = new AbortController()
+    const beating = withResolvers()
     const done = runHeartbeat(
       {
         driver: this.#deps.driver,
@@ -250,16 +259,23 @@ export class Worker {
         workerId,
         leaseMs: this.#settings.leaseMs,
         endProcessWhenStuck: this.#settings.endProcessWhenStuck,
+        loopWatch: this.#loopWatch,
         hardDeadlineMs: () =>
           Math.min(...[...this.#attempts.values()].map((attempt) => attempt.hardDeadlineMs)),
         onCancelled: (jobIds) => this.#cancelled(jobIds),
-        onLost: (why) => this.#lost(workerId, why),
+        onBeating: beating.resolve,
+        onLost: (why) => {
+          beating.reject(new Error(why))
+          this.#lost(workerId, why)
+        },
         onError: (error, retryInMs) => this.#failed('heartbeat', error, retryInMs),
         onBlocked: (blockedMs) => this.#deps.events.emit('loop.blocked', { blockedMs }),
       },
       stop.signal,
     )
     this.#heartbeat = { stop, done }
+    void done.then(() => beating.reject(new Error('the heartbeat ended before it began')), beating.reject)
+    await beating.promise
   }
 
   async #exchange(traffic: Traffic): Promise<void> {
@@ -294,6 +310,7 @@ export class Worker {
         wakeup: this.#maintenanceWakeup,
         workerId: () => this.#workerId,
         jobNames: [...jobs.keys()],
+        queues: this.#settings.queues.map(({ name }) => name),
         maxPollMs: () =>
           this.#listener?.up
             ? this.#settings.maxPollMs
@@ -332,7 +349,7 @@ export class Worker {
 
   async #claimParked(traffic: Traffic): Promise<readonly ClaimedJob[]> {
     const free = Math.min(...this.#slots.map((slots) => slots.free))
-    if (!this.#sawParked || free === 0) return []
+    if (!this.#sawParked || free === 0 || this.#workerId === 0n) return []
     this.#sawParked = false
     const jobs = [...this.#deps.jobs.values()]
     return await traffic.claimParked(
@@ -347,6 +364,8 @@ export class Worker {
     const key = `${claimed.token}:${claimed.id}`
     if (claimed.care === 2) this.#suspects += 1
     if (events.wants('attempt.started')) events.emit('attempt.started', factsOf(claimed))
+    const job = jobs.get(claimed.name ?? '')
+    if (job?.timeoutMs !== undefined) this.#loopWatch.starting(job.timeoutMs + job.abortGraceMs)
     let isOver = false
     const attempt = startAttempt(claimed, { jobs, services }, (_, end) => {
       isOver = true
@@ -398,6 +417,7 @@ export class Worker {
     for (const { claimed, abort } of mine)
       abort(new LeaseLostError({ jobId: BigInt(claimed.id), fencingToken: claimed.token }))
     this.#heartbeat?.stop.abort()
+    this.#workerId = 0n
     this.#traffic?.forget()
     this.#rebirth = this.#beginNewLife()
   }
@@ -467,4 +487,19 @@ export class Worker {
   #failed(during: string, error: unknown, retryInMs: number): void {
     this.#deps.events.emit('worker.error', { during, error, retryInMs })
   }
+}
+
+/** `Promise.withResolvers`, which Node 20 lacks. */
+function withResolvers(): {
+  readonly promise: Promise<void>
+  readonly resolve: () => void
+  readonly reject: (error: Error) => void
+} {
+  let resolve = (): void => {}
+  let reject = (_: Error): void => {}
+  const promise = new Promise<void>((yes, no) => {
+    resolve = yes
+    reject = no
+  })
+  return { promise, resolve, reject }
 }

@@ -100,7 +100,7 @@ export class Inspector {
   async audit(): Promise<readonly AuditRow[]> {
     const rows = await this.query<Record<string, string | number | null>>(
       `select seq::text, (extract(epoch from at) * 1000)::float8 as "atMs", what, job::text, token::text, worker::text, detail, attempts
-       from audit.event order by seq`,
+       from audit.event order by event.seq`,
     )
     return rows.map((row) => ({ ...row, seq: Number(row['seq']) })) as unknown as AuditRow[]
   }

@@ -16,6 +16,7 @@ const report = await runChaos({
 })
 print(report)
 process.exitCode = report.ok ? 0 : 1
+setInterval(() => console.log('STILL', process.getActiveResourcesInfo()), 3000).unref()
 
 function print(r: ChaosReport): void {
   console.log(r.counts, [...r.lostReplies])

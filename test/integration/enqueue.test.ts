@@ -1,17 +1,25 @@
-import { describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import {
   defineApp,
   defineJob,
   InvalidArgumentError,
   InvalidInputError,
-  limits,
   NotStorableError,
   TooLargeError,
   UnknownJobError,
 } from '../../src/index.ts'
 import type { Job } from '../../src/jobs/define-job.ts'
-import { appOver, describeEachHome, doorsOf, enqueueBySql, type Home, note, runInHandler } from './homes.ts'
+import {
+  appOver,
+  describeEachHome,
+  doorsOf,
+  enqueueBySql,
+  type Home,
+  type LooseOptions,
+  note,
+  runInHandler,
+} from './homes.ts'
 
 const order = defineJob({
   name: 'sales.sendConfirmation',
@@ -25,90 +33,97 @@ const order = defineJob({
 
 const row = (home: Home, id: string) => home.sql('select * from holdfast.jobs where id = $1', [id])
 
-describeEachHome('enqueue', ({ kind, open }) => {
-  const doors = doorsOf(kind)
+describeEachHome('every door', ({ kind, open }) => {
+  let home: Home
 
-  it.each(doors)('stores the same row through $name', async (door) => {
-    await using home = await open({ jobs: [order] })
+  beforeAll(async () => {
+    home = await open({ jobs: [order] })
     await home.work()
-
-    const plain = await door.enqueue(home, order as unknown as Job, { orderId: 'é"\\\'😀' }, { delayMs: 60_000 })
-    const full = await door.enqueue(
-      home,
-      order as unknown as Job,
-      { orderId: '2' },
-      { queue: 'default', priority: 9, maxAttempts: 1000, runAt: new Date('2999-01-01T09:00:00.123Z') },
-    )
-
-    expect(plain).toEqual({ id: expect.stringMatching(/^[1-9]\d*$/), status: 'created' })
-    expect(await home.app.job(plain.id).get()).toMatchObject({
-      name: 'sales.sendConfirmation',
-      queue: 'mail',
-      state: 'scheduled',
-      maxAttempts: 7,
-      priority: 3,
-      attempts: 0,
-      input: { orderId: 'é"\\\'😀' },
-      uniqueKey: null,
-    })
-    expect(await home.app.job(full.id).get()).toMatchObject({
-      queue: 'default',
-      priority: 9,
-      maxAttempts: 1000,
-      runAt: new Date('2999-01-01T09:00:00.123Z'),
-    })
   })
 
-  it.each(doors)('says "existing", with its id, for a key that is held, through $name', async (door) => {
-    await using home = await open()
-    await home.work()
-    const held = await home.app.enqueue(note, 1, { uniqueKey: 'k', delayMs: 60_000 })
-
-    const again = await door.enqueue(home, note as unknown as Job, 2, { uniqueKey: 'k' })
-    const other = await door.enqueue(home, note as unknown as Job, 3, { uniqueKey: 'K', delayMs: 60_000 })
-
-    expect(again).toEqual({ id: held.id, status: 'existing' })
-    expect(other.status).toBe('created')
-    expect(other.id).not.toBe(held.id)
+  afterAll(async () => {
+    await home[Symbol.asyncDispose]()
   })
 
-  it.each(doors)('repeats its answer for an idempotency key, through $name', async (door) => {
-    await using home = await open()
-    await home.work()
+  describe.each(doorsOf(kind))('$name', (door) => {
+    const enqueue = async (job: unknown, input: unknown, options?: LooseOptions) =>
+      await door.enqueue(home, job as Job, input, options)
 
-    const first = await door.enqueue(home, note as unknown as Job, 1, {
-      idempotencyKey: 'call-1',
-      delayMs: 60_000,
+    it('stores the same row', async () => {
+      const input = { orderId: 'é"\\\'😀' }
+      const plain = await enqueue(order, input, { delayMs: 60_000 })
+      const full = await enqueue(
+        order,
+        { orderId: '2' },
+        { queue: 'default', priority: 9, maxAttempts: 1000, runAt: new Date('2999-01-01T09:00:00.123Z') },
+      )
+
+      expect(plain).toEqual({ id: expect.stringMatching(/^[1-9]\d*$/), status: 'created' })
+      expect(await home.app.job(plain.id).get()).toMatchObject({
+        name: 'sales.sendConfirmation',
+        queue: 'mail',
+        state: 'scheduled',
+        maxAttempts: 7,
+        priority: 3,
+        attempts: 0,
+        input,
+        uniqueKey: null,
+      })
+      expect(await home.app.job(full.id).get()).toMatchObject({
+        queue: 'default',
+        priority: 9,
+        maxAttempts: 1000,
+        runAt: new Date('2999-01-01T09:00:00.123Z'),
+      })
     })
-    const again = await door.enqueue(home, note as unknown as Job, 1, {
-      idempotencyKey: 'call-1',
-      delayMs: 60_000,
+
+    it('says "existing", with its id, for a key that is held', async () => {
+      const key = `held ${door.name}`
+      const held = await home.app.enqueue(note, 1, { uniqueKey: key, delayMs: 60_000 })
+
+      const again = await enqueue(note, 2, { uniqueKey: key })
+      const other = await enqueue(note, 3, { uniqueKey: key.toUpperCase(), delayMs: 60_000 })
+
+      expect(again).toEqual({ id: held.id, status: 'existing' })
+      expect(other.status).toBe('created')
+      expect(other.id).not.toBe(held.id)
     })
 
-    expect(again).toEqual(first)
-    expect(first.status).toBe('created')
-    expect(await home.sql('select from holdfast.scheduled')).toHaveLength(1)
+    it('repeats its answer for an idempotency key', async () => {
+      const options = { idempotencyKey: `call ${door.name}`, delayMs: 60_000 }
+      const before = await home.count()
+
+      const first = await enqueue(note, door.name, options)
+      const again = await enqueue(note, door.name, options)
+
+      expect(again).toEqual(first)
+      expect(first.status).toBe('created')
+      const stored = await home.sql('select from holdfast.job where input::text = $1', [
+        JSON.stringify(door.name),
+      ])
+      expect(stored).toHaveLength(1)
+      expect(await home.count()).toBeGreaterThan(before)
+    })
+
+    it('refuses what the schema refuses and jobs that are not listed, and stores nothing', async () => {
+      const stranger = defineJob({ ...order, name: 'stranger', handler: () => {} })
+      const stored = async () =>
+        await home.sql('select from holdfast.job where name in ($1, $2)', [order.name, stranger.name])
+      const before = await stored()
+
+      for (const input of [{}, { orderId: 1 }, { orderId: '1', extra: true }, undefined, null, 'text']) {
+        const refused = enqueue(order, input)
+        await expect(refused).rejects.toThrow(InvalidInputError)
+        await expect(refused).rejects.toMatchObject({ code: 'INVALID_INPUT', job: order.name })
+      }
+      await expect(enqueue(stranger, { orderId: '1' })).rejects.toThrow(UnknownJobError)
+
+      expect(await stored()).toHaveLength(before.length)
+    })
   })
+})
 
-  it.each(doors)('refuses what the schema refuses, and stores nothing, through $name', async (door) => {
-    await using home = await open({ jobs: [order] })
-    await home.work()
-    const strange = defineJob({ ...order, name: 'strange', handler: () => {} })
-    const before = await home.sql('select last_value from holdfast.job_seq')
-
-    for (const input of [{}, { orderId: 1 }, { orderId: '1', extra: true }, undefined, null, 'text']) {
-      const refused = door.enqueue(home, order as unknown as Job, input)
-      await expect(refused).rejects.toThrow(InvalidInputError)
-      await expect(refused).rejects.toMatchObject({ code: 'INVALID_INPUT', job: order.name })
-    }
-    await expect(door.enqueue(home, strange as unknown as Job, { orderId: '1' })).rejects.toThrow(UnknownJobError)
-
-    expect(await home.sql('select from holdfast.job where name = $1', [order.name])).toEqual([])
-    if (door.name === 'app.enqueue') {
-      expect(await home.sql('select last_value from holdfast.job_seq')).toEqual(before)
-    }
-  })
-
+describeEachHome('enqueue', ({ open }) => {
   it('refuses a job that only looks like one of the application', async () => {
     await using home = await open({ jobs: [order] })
     const double = defineJob({ ...order, handler: () => {} })
@@ -450,11 +465,5 @@ describe('an unknown name', () => {
     const app = appOver('pglite:memory:', { queues })
     expect([...app.composition.queues.keys()]).toEqual(expect.arrayContaining(['constructor', 'toString']))
     expect(() => app.worker({ concurrency: {} })).not.toThrow()
-  })
-})
-
-describe('a number of jobs at a time', () => {
-  it('is at most what the documentation says', () => {
-    expect(limits.bulkCount.max).toBe(100_000)
   })
 })

@@ -1,5 +1,6 @@
 import { operation, type Params, type Row } from '../../driver/operation.ts'
 import { type Objects, type Placeholder, type SqlFragment, sql } from '../../driver/sql.ts'
+import { jobRow } from './probes.ts'
 
 export const claimParams = {
   workerId: 'int8',
@@ -52,7 +53,8 @@ type ClaimPlaceholders = { readonly [K in keyof typeof claimParams]: Placeholder
  * The claim as a list of common table expressions, to be a statement of its own or to follow a settle.
  *
  * `ctid = any (array(…))` takes at most what was asked for under every plan: a locking subquery joined to the
- * delete may run once per outer row. A row that was locked but is not taken is free again at commit.
+ * delete may run once per outer row. The constant limit within is the most that a worker asks for (`MAX_BATCH`);
+ * it tells the planner, which cannot know `wanted`, that few rows are read, and keeps it at the index's order. A row that was locked but is not taken is free again at commit.
  */
 export function claimSteps(t: Objects, p: ClaimPlaceholders): SqlFragment {
   return sql`asked as materialized (
@@ -65,7 +67,7 @@ export function claimSteps(t: Objects, p: ClaimPlaceholders): SqlFragment {
           select r.ctid as place, r.priority, r.seq, r.care from ${t.ready} r
           where r.queue = class.queue and r.priority = class.priority and r.seq > class.after and r.seq <= class.upto
             and (r.care < 2 or ${p.suspects})
-          order by r.seq limit asked.wanted for update skip locked
+          order by r.seq limit 400 for update skip locked
         ) r
         where class.queue = asked.queue limit asked.wanted
       ) r
@@ -108,7 +110,7 @@ export function claimedBatch(t: Objects): SqlFragment {
       from (
         select taken.job_id, taken.queue, taken.attempts, taken.care, job.name, job.max_attempts, job.enqueued_at, job.run_at,
           job.unique_key, job.tenant, job.context, job.input
-        from taken left join ${t.job} job on job.id = taken.job_id
+        from taken left join lateral ${jobRow(t, sql`taken.job_id`)} job on true
         order by taken.care desc, taken.priority, taken.seq
       ) x
     ) batch`

@@ -1,5 +1,6 @@
 import { operation } from '../../driver/operation.ts'
 import { sql } from '../../driver/sql.ts'
+import { jobRow } from './probes.ts'
 
 /**
  * Moves up to `limit` scheduled jobs that are due to `ready`, the longest due first. A job gets its place in the
@@ -21,7 +22,7 @@ export const promoteJobs = operation({
       insert into ${t.ready} (job_id, priority, attempts, crashes, care, queue)
       select due.job_id, due.priority, due.attempts, due.crashes,
         case when due.crashes >= 2 then 2 when due.attempts + 1 >= job.max_attempts then 1 else 0 end, due.queue
-      from (select * from due order by run_at, job_id) due left join ${t.job} job on job.id = due.job_id
+      from (select * from due order by run_at, job_id) due left join lateral ${jobRow(t, sql`due.job_id`)} job on true
       returning queue
     )
     select (select count(*)::int4 from due) as promoted, (select json_agg(distinct queue)::text from placed) as queues,

@@ -1,5 +1,6 @@
 import { operation } from '../../driver/operation.ts'
 import { sql } from '../../driver/sql.ts'
+import { hasAttempt, hasEnded, jobRow } from './probes.ts'
 
 /**
  * Puts back the jobs of this worker's leases that it does not know of: a claim whose answer was lost. None of
@@ -17,13 +18,12 @@ export const releaseUnknownLeases = operation({
       select unknown.token, h.job_id, h.seq, coalesce(h.attempt, 1::int2) as attempt,
         coalesce(h.crashes, 0::int2) as crashes, h.job_id = any (unknown.cancelled) as was_cancelled
       from unknown cross join lateral unnest(job_ids, seqs, attempts, crashes) h (job_id, seq, attempt, crashes)
-      where not exists (select from ${t.outcome} o where o.job_id = h.job_id)
-        and not exists (select from ${t.attempt} a where a.job_id = h.job_id and a.token = unknown.token)
+      where not ${hasEnded(t, sql`h.job_id`)} and not ${hasAttempt(t, sql`h.job_id`, sql`unknown.token`)}
     ), back as (
       insert into ${t.ready} (seq, job_id, priority, attempts, crashes, care, queue)
       select held.seq, held.job_id, job.priority, held.attempt - 1, held.crashes,
         case when held.crashes >= 2 then 2 when held.attempt >= job.max_attempts then 1 else 0 end, job.queue
-      from held join ${t.job} job on job.id = held.job_id where not was_cancelled
+      from held join lateral ${jobRow(t, sql`held.job_id`)} job on true where not was_cancelled
       returning job_id
     ), ended as (
       insert into ${t.outcome} (job_id, token, finished_at, attempts, state, reason)

@@ -1,5 +1,6 @@
 import { operation, type Row } from '../../driver/operation.ts'
 import { sql } from '../../driver/sql.ts'
+import { hasAttempt, hasEnded, jobRow } from './probes.ts'
 
 /**
  * Second half of a rescue, in the same transaction but in a statement, and so a snapshot, of its own: one that
@@ -23,8 +24,7 @@ export const requeueLostLeases = operation({
         h.job_id = any (lease.cancelled) as was_cancelled
       from ${t.lease} lease cross join lateral unnest(job_ids, seqs, attempts, crashes) h (job_id, seq, attempt, crashes)
       where lease.token = any (${p.tokens})
-        and not exists (select from ${t.outcome} o where o.job_id = h.job_id)
-        and not exists (select from ${t.attempt} a where a.job_id = h.job_id and a.token = lease.token)
+        and not ${hasEnded(t, sql`h.job_id`)} and not ${hasAttempt(t, sql`h.job_id`, sql`lease.token`)}
     ), fate as materialized (
       select lost.*, job.queue, job.priority, job.max_attempts, lost.crashes + 1 as now_crashes,
         case when lost.was_cancelled then 'cancelled' when lost.attempt >= job.max_attempts then 'discarded'
@@ -32,7 +32,7 @@ export const requeueLostLeases = operation({
         json_build_object('name', 'WorkerLostError', 'code', 'WORKER_LOST', 'message',
           format('worker %s stopped renewing its lease while this attempt may have been running; what the attempt did is unknown',
             lost.worker_id)) as error
-      from lost join ${t.job} job on job.id = lost.job_id
+      from lost join lateral ${jobRow(t, sql`lost.job_id`)} job on true
     ), ended as (
       insert into ${t.outcome} (job_id, token, finished_at, attempts, state, reason, error)
       select job_id, token, clock_timestamp(), attempt, goes::${t.job_state},

@@ -1,5 +1,6 @@
 import { operation, type Params } from '../../driver/operation.ts'
 import { sql } from '../../driver/sql.ts'
+import { hasAttempt, hasEnded, jobRow } from './probes.ts'
 import { closeSteps, fenceSteps } from './settle-completed.ts'
 
 /** One item of the `items` array, in the short names of the statement. */
@@ -44,9 +45,8 @@ export const settleAttempts = operation({
         g.job = any (held.cancelled) as was_cancelled,
         held.attempt - case when g.ended in ('snoozed', 'handed-back', 'interrupted', 'parked') then 1 else 0 end as counted
       from given g join held on held.token = g.token and held.job_id = g.job
-      join ${t.job} j on j.id = g.job
-      where not exists (select from ${t.attempt} a where a.job_id = g.job and a.token = g.token)
-        and not exists (select from ${t.outcome} o where o.job_id = g.job)
+      join lateral ${jobRow(t, sql`g.job`)} j on true
+      where not ${hasAttempt(t, sql`g.job`, sql`g.token`)} and not ${hasEnded(t, sql`g.job`)}
     ), ended as (
       insert into ${t.outcome} (job_id, token, finished_at, duration_ms, attempts, late, state, reason, result, error)
       select job_id, token, clock_timestamp(), ms, counted, coalesce(late, false), goes::${t.job_state},
@@ -78,20 +78,23 @@ export const settleAttempts = operation({
       delete from ${t.unique_key} where job_id in (select job_id from ended)
     ), cut as (
       delete from ${t.attempt} old using (
-        select a.job_id, a.token, row_number() over (partition by a.job_id order by a.token desc) as nth
-        from ${t.attempt} a where a.job_id in (select job_id from mine)
+        select mine.job_id, a.token, row_number() over (partition by mine.job_id order by a.token desc) as nth
+        from mine cross join lateral (
+          select token from ${t.attempt} a where a.job_id = mine.job_id order by token desc limit 100000
+        ) a
       ) ranked
       where old.job_id = ranked.job_id and old.token = ranked.token and ranked.nth >= ${p.keep}
         and not exists (select from ${t.lease} l where l.token = old.token)
     ), gone as materialized (
-      select token, job as job_id from given where not exists (select from ${t.job} j where j.id = given.job)
+      select token, job as job_id from given left join lateral ${jobRow(t, sql`given.job`)} j on true where j.id is null
     ), ${closeSteps(t, sql`select token, job_id from mine union all select token, job_id from gone`)}
     select
       (select json_agg(g.job::text)::text from given g
         where g.job not in (select job_id from ended union all select job_id from noted)
-          and not exists (select from ${t.outcome} o where o.job_id = g.job and o.token = g.token
-            and o.reason is distinct from 'worker lost on the last attempt')
-          and not exists (select from ${t.attempt} a where a.job_id = g.job and a.token = g.token and a.ended::text = g.ended)) as refused,
+          and (select true from ${t.outcome} o where o.job_id = g.job and o.token = g.token
+            and o.reason is distinct from 'worker lost on the last attempt' limit 1) is null
+          and (select true from ${t.attempt} a where a.job_id = g.job and a.token = g.token and a.ended::text = g.ended
+            limit 1) is null) as refused,
       (select json_agg(m.job_id::text)::text from mine m where m.was_cancelled) as cancelled,
       (select ${t.announce}(array_agg(distinct queue)) from mine where goes = 'ready') as announced`,
 })

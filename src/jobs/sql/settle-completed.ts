@@ -1,6 +1,7 @@
 import { operation, type Params, type Row } from '../../driver/operation.ts'
 import { type Objects, type Placeholder, type SqlFragment, sql } from '../../driver/sql.ts'
 import { claimColumns, claimedBatch, claimParams, claimSteps, lookAnswer, lookColumns } from './claim-jobs.ts'
+import { isSettled } from './probes.ts'
 
 const settleParams = {
   workerId: 'int8',
@@ -48,8 +49,7 @@ export function closeSteps(t: Objects, settled = sql`select token, job_id from m
       except (${settled})
     ), unsettled as materialized (
       select token from rest
-      where not exists (select from ${t.outcome} o where o.job_id = rest.job_id and o.token = rest.token)
-        and not exists (select from ${t.attempt} a where a.job_id = rest.job_id and a.token = rest.token)
+      where not ${isSettled(t, sql`rest.job_id`, sql`rest.token`)}
     ), closed as (
       delete from ${t.lease} where token = any (array(select token from fence except select token from unsettled))
     )`

@@ -13,12 +13,13 @@ export interface MaintenanceOptions {
   readonly wakeup: Wakeup
   readonly workerId: () => bigint
   readonly jobNames: readonly string[]
-  /** Longest wait between two looks: a scheduled job enqueued unnoticed is late by so much at most. */
+  readonly queues: readonly string[]
+  /** Longest wait between two looks: a job whose notification was lost is late by so much at most. */
   readonly maxPollMs: () => number
   /** Jobs became available in these queues. */
   readonly onAvailable: (queues: readonly string[]) => void
   readonly onParked: () => void
-  /** Once a minute or so: partitions, retention, the schema's version. */
+  /** Every few minutes: partitions, retention, the schema's version. */
   readonly upkeep: () => Promise<void>
   readonly onError: (during: string, error: unknown, retryInMs: number) => void
 }
@@ -28,13 +29,15 @@ const PROMOTE_LIMIT = 1000
 const PROMOTE_PAUSE_MS = 10
 /** After a lease may have run out: its owner's renewal may be on its way. */
 const EXPIRY_SLACK_MS = 50
-const UPKEEP_MS = 60_000
+/** An enqueue announces what falls due within so long; what falls due later has to be seen by a look before. */
+const ANNOUNCED_DUE_MS = 60_000
+const UPKEEP_MS = 300_000
 const RETRY_MS = 1000
 
 /**
  * Promotes what is due, rescues what is lost, and does the upkeep, on any worker: no leader, since each step
- * takes its rows with `skip locked`. One look tells when something will be due next, and the loop sleeps exactly
- * until then, `maxPollMs` at most. Never rejects; returns when `signal` aborts.
+ * takes its rows with `skip locked`. One look tells what is there and when something will be due next, and the loop
+ * sleeps exactly until then, `maxPollMs` at most: with every notification lost, all works at that latency. Never rejects; returns when `signal` aborts.
  */
 export async function runMaintenance(options: MaintenanceOptions, signal: AbortSignal): Promise<void> {
   let upkeepAtMs = performance.now() + UPKEEP_MS * Math.random()
@@ -54,21 +57,22 @@ export async function runMaintenance(options: MaintenanceOptions, signal: AbortS
 }
 
 async function lookAndAct(options: MaintenanceOptions): Promise<number> {
-  const { database, workerId, jobNames } = options
-  const look = await runOne(database, lookAhead, { workerId: workerId(), names: jobNames })
+  const { database, workerId, jobNames, queues } = options
+  const look = await runOne(database, lookAhead, { workerId: workerId(), names: jobNames, queues })
+  if (look.ready !== null) options.onAvailable(look.ready as readonly string[])
   const dueInMs = Number(look.dueInMs ?? Number.POSITIVE_INFINITY)
   const expiryInMs = Number(look.expiryInMs ?? Number.POSITIVE_INFINITY) + EXPIRY_SLACK_MS
   if (look.parked) options.onParked()
   if (dueInMs <= 0) {
-    const { promoted, queues } = await runOne(database, promoteJobs, { limit: PROMOTE_LIMIT })
-    if (queues !== null) options.onAvailable(queues as readonly string[])
+    const { promoted, queues: promotedTo } = await runOne(database, promoteJobs, { limit: PROMOTE_LIMIT })
+    if (promotedTo !== null) options.onAvailable(promotedTo as readonly string[])
     return promoted === PROMOTE_LIMIT ? 0 : PROMOTE_PAUSE_MS
   }
   if (expiryInMs <= 0) {
-    const queues = await rescueJobs(options.driver, database, options.events)
-    if (queues.length > 0) options.onAvailable(queues)
+    const rescued = await rescueJobs(options.driver, database, options.events)
+    if (rescued.length > 0) options.onAvailable(rescued)
     // A lease that a fenced transaction holds cannot be taken yet.
-    return queues.length > 0 ? PROMOTE_PAUSE_MS : RETRY_MS / 2
+    return rescued.length > 0 ? PROMOTE_PAUSE_MS : RETRY_MS / 2
   }
-  return Math.min(dueInMs, expiryInMs, options.maxPollMs())
+  return Math.min(dueInMs, expiryInMs, options.maxPollMs(), ANNOUNCED_DUE_MS)
 }

@@ -46,13 +46,18 @@ const errand = defineJob({
     })
     if (act === 'die') process.kill(process.pid, 'SIGKILL')
     if (act === 'block') block(ms)
-    if (act === 'sleep' || act === 'ignore') await new Promise((resolve) => setTimeout(resolve, ms))
+    if (act === 'sleep' || act === 'ignore') await tick(ms)
     if (act === 'wait') await aborted(ctx.signal)
     if (act !== 'ignore') ctx.signal.throwIfAborted()
     tell('handled', { job: id, attempt })
     return { attempt }
   },
 })
+
+/** In short steps, so that a process that was stopped meanwhile still has them before it. */
+async function tick(ms: number): Promise<void> {
+  for (let left = ms; left > 0; left -= 50) await new Promise((resolve) => setTimeout(resolve, 50))
+}
 
 function block(ms: number): void {
   const until = performance.now() + ms
