@@ -103,6 +103,7 @@ create table :schema.lease (
   attempts smallint[],                      -- number of the attempt that this lease is for; null: 1 for all
   crashes smallint[],                       -- null: 0 for all
   cancelled bigint[] not null default '{}', -- ids that were cancelled while they execute
+  cancel_reasons text[] not null default '{}', -- of each of them, why
   constraint lease_pkey primary key (token)
 ) with (
   toast_tuple_target = 8160,                -- a full batch fits a page; compressing it costs more than it saves
@@ -310,8 +311,11 @@ $function$;
 -- waited for: if that one commits, its job is the answer; if it rolls back, ours is. `on conflict do
 -- nothing` says nothing about a row committed after our snapshot, so the answer is looked up by a second
 -- statement, in a loop: the job may end, and free its key, in between.
+--
+-- Without sequential scans: a connection keeps the plans of its statements, and those made while the tables of keys
+-- were empty would read them from end to end.
 create function :schema.enqueue_keyed_jobs(items json) returns text
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $function$
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off as $function$
 declare
   item record;
   ids bigint[] := array(select null::bigint from json_array_elements(items));
@@ -390,11 +394,12 @@ begin
   end loop;
 
   -- What was given neither key, or won both, is new. The same key twice in one call finds its own first job.
+  -- Times as numeric: a float would be written with as many digits as `extra_float_digits` says.
   select json_agg(json_build_object('id', ids[x.o], 'n', x.n, 'q', x.q, 'p', x.p, 'm', x.m, 'at', x.at_ms, 'in', x.in_ms,
       'u', x.u, 'c', x.c, 't', x.t, 'x', x.x, 'i', x.i) order by x.o)
   into new_items
   from rows from (json_to_recordset(items) as
-      (n text, q text, p smallint, m smallint, "at" float8, "in" float8, u text, c text, t text, x json, i json))
+      (n text, q text, p smallint, m smallint, "at" numeric, "in" numeric, u text, c text, t text, x json, i json))
     with ordinality x (n, q, p, m, at_ms, in_ms, u, c, t, x, i, o)
   where statuses[x.o] is null;
 
@@ -447,6 +452,7 @@ begin
   select d.* into known from :schema.job_definition d where d.name = enqueue.name;
   if not found then
     raise exception using errcode = 'HF002', message = format('no application has registered a job named "%s"', enqueue.name),
+      detail = enqueue.name,
       hint = 'Check the name, or run "holdfast migrate" with the application that defines it.';
   end if;
 
@@ -477,7 +483,7 @@ begin
 
   answer := (:schema.enqueue_keyed_jobs(json_build_array(json_build_object(
     'n', enqueue.name, 'q', coalesce(enqueue.queue, known.queue), 'p', coalesce(enqueue.priority, known.priority),
-    'm', coalesce(enqueue.max_attempts, known.max_attempts), 'at', extract(epoch from enqueue.run_at) * 1000, 'in', enqueue.delay_ms,
+    'm', coalesce(enqueue.max_attempts, known.max_attempts), 'at', extract(epoch from enqueue.run_at) * 1000, 'in', enqueue.delay_ms::numeric,
     'u', enqueue.unique_key, 'k', enqueue.idempotency_key, 'e', 86400000, 'c', known.contract, 't', enqueue.tenant,
     'i', enqueue.input)))::json) -> 0;
   id := (answer ->> 0)::bigint;

@@ -4,9 +4,8 @@ import { sleep } from '../base/sleep.ts'
 import { mapError } from '../driver/postgres-error.ts'
 import { destroySocket, endClient, PgConnection } from './pg-connection.ts'
 
-/** What pg needs to connect to one host; structured-cloneable. */
-export interface PgHostConfig {
-  readonly connectionString: string
+/** What pg needs to connect to one host. */
+export interface PgHostConfig extends pg.ClientConfig {
   readonly application_name: string
   readonly keepAlive: true
   readonly keepAliveInitialDelayMillis: number

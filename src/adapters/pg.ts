@@ -10,12 +10,13 @@ import type {
   StatementOptions,
   WireValue,
 } from '../driver/driver.ts'
-import { mapError } from '../driver/postgres-error.ts'
-import { runTransaction } from '../driver/transaction.ts'
+import { retryTransaction, runTransaction } from '../driver/transaction.ts'
 import { splitHosts } from './database-url.ts'
 import { PgConnection, type PgPool } from './pg-connection.ts'
 import { type PgHostConfig, PgHosts } from './pg-hosts.ts'
 import { startPgListener } from './pg-listener.ts'
+import { PgSession } from './pg-session.ts'
+import { configsOf, limitOf, type PgConnections, usePool } from './pg-user-pool.ts'
 
 export interface PgDriverOptions {
   /** Address of the database; may name several hosts, of which the one that accepts writes is used. */
@@ -48,7 +49,8 @@ const CONNECT_TIMEOUT_OF_MANY_MS = 3000
 const MAX_CHANNEL_BYTES = 63
 const FIXED_PLANS = `select pg_catalog.set_config('enable_seqscan', 'off', false),
   pg_catalog.set_config('enable_bitmapscan', 'off', false),
-  pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', false)`
+  pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', false),
+  pg_catalog.set_config('default_transaction_isolation', 'read committed', false)`
 
 /**
  * Makes a driver over pg. Connects when first used.
@@ -57,14 +59,19 @@ const FIXED_PLANS = `select pg_catalog.set_config('enable_seqscan', 'off', false
  */
 export function createPgDriver(options: PgDriverOptions): Driver {
   const pooler = options.pooler ?? false
+  const applicationName = checkName('applicationName', options.applicationName ?? 'holdfast')
   if (options.pool !== undefined && options.url === undefined) {
-    return new PgDriver(usePool(options.pool), { pooler, configs: undefined })
+    const configs = configsOf(options.pool, applicationName)
+    return new PgDriver(usePool(options.pool, configs, pooler), {
+      pooler,
+      configs,
+      poolLimit: configs === undefined ? limitOf(options.pool) : Number.POSITIVE_INFINITY,
+    })
   }
   if (options.url === undefined || options.pool !== undefined) {
     throw new InvalidArgumentError({ field: 'database', problem: 'needs either an address or a pool' })
   }
   const max = checkNumber('maxConnections', options.maxConnections, MAX_CONNECTIONS)
-  const applicationName = checkName('applicationName', options.applicationName ?? 'holdfast')
   const urls = splitHosts(options.url)
   const configs = urls.map(
     (connectionString): PgHostConfig => ({
@@ -75,38 +82,17 @@ export function createPgDriver(options: PgDriverOptions): Driver {
       connectionTimeoutMillis: urls.length > 1 ? CONNECT_TIMEOUT_OF_MANY_MS : CONNECT_TIMEOUT_MS,
     }),
   )
-  return new PgDriver(new PgHosts(configs, { max, pooler }), { pooler, configs })
-}
-
-/** Where connections come from. */
-interface PgConnections {
-  connect(operation: string): Promise<PgConnection>
-  /** A connection to keep. */
-  open(operation: string): Promise<PgConnection>
-  close(): Promise<void>
-}
-
-function usePool(pool: PgPool): PgConnections {
-  const { options } = pool as { readonly options?: { readonly binary?: unknown } }
-  if (options?.binary === true) {
-    throw new InvalidArgumentError({
-      field: 'database',
-      problem: 'is a pool with "binary: true"; leave that out',
-    })
-  }
-  const connect = async (operation: string): Promise<PgConnection> => {
-    try {
-      return new PgConnection(await pool.connect())
-    } catch (error) {
-      throw mapError(error, { operation, sent: false, repeatable: true })
-    }
-  }
-  return { connect, open: connect, close: async () => {} }
+  return new PgDriver(new PgHosts(configs, { max, pooler }), {
+    pooler,
+    configs,
+    poolLimit: Number.POSITIVE_INFINITY,
+  })
 }
 
 class PgDriver implements Driver {
   readonly kind = 'pg'
   readonly singleConnection = false
+  readonly poolLimit: number
   readonly #connections: PgConnections
   readonly #pooler: boolean
   readonly #configs: readonly PgHostConfig[] | undefined
@@ -115,8 +101,13 @@ class PgDriver implements Driver {
 
   constructor(
     connections: PgConnections,
-    options: { readonly pooler: boolean; readonly configs: readonly PgHostConfig[] | undefined },
+    options: {
+      readonly pooler: boolean
+      readonly configs: readonly PgHostConfig[] | undefined
+      readonly poolLimit: number
+    },
   ) {
+    this.poolLimit = options.poolLimit
     this.#connections = connections
     this.#pooler = options.pooler
     this.#configs = options.configs
@@ -130,12 +121,16 @@ class PgDriver implements Driver {
     values: readonly WireValue[],
     options: StatementOptions = {},
   ): Promise<readonly RawRow[]> {
-    const connection = await this.#connect(options.operation ?? 'statement')
-    try {
-      return await connection.query(text, values, this.#allowed(options))
-    } finally {
-      await connection.release()
-    }
+    // A statement of its own that PostgreSQL ended for the sake of another one has changed nothing: a pool of the
+    // user's may run at the role's default isolation.
+    return await retryTransaction(async () => {
+      const connection = await this.#connect(options.operation ?? 'statement')
+      try {
+        return await connection.query(text, values, this.#allowed(options))
+      } finally {
+        await connection.release()
+      }
+    })
   }
 
   async transaction<T>(
@@ -177,7 +172,12 @@ class PgDriver implements Driver {
   }
 
   connectionConfig(): readonly PgHostConfig[] | undefined {
-    return this.#configs
+    try {
+      return structuredClone(this.#configs)
+    } catch {
+      // A password function, a TLS context: not for another thread.
+      return undefined
+    }
   }
 
   async close(): Promise<void> {
@@ -215,61 +215,5 @@ class PgDriver implements Driver {
 
   #checkOpen(): void {
     if (this.#closed) throw new ClosedError({ what: 'driver' })
-  }
-}
-
-/** A connection that is opened when first needed, and again after it broke. */
-class PgSession implements Session {
-  readonly #open: (operation: string) => Promise<PgConnection>
-  readonly #allowed: (options: StatementOptions) => StatementOptions
-  readonly #onReleased: () => void
-  #connection: PgConnection | undefined
-  /** Ends when every statement so far has. pg wants one at a time on a connection. */
-  #idle: Promise<unknown> = Promise.resolve()
-  #released = false
-
-  constructor(
-    open: (operation: string) => Promise<PgConnection>,
-    allowed: (options: StatementOptions) => StatementOptions,
-    onReleased: () => void,
-  ) {
-    this.#open = open
-    this.#allowed = allowed
-    this.#onReleased = onReleased
-  }
-
-  async query(
-    text: string,
-    values: readonly WireValue[],
-    options: StatementOptions = {},
-  ): Promise<readonly RawRow[]> {
-    if (this.#released) throw new ClosedError({ what: 'session' })
-    const answer = this.#idle.then(async () => {
-      const connection = await this.#connect(options.operation ?? 'statement')
-      return await connection.query(text, values, this.#allowed(options))
-    })
-    this.#idle = answer.catch(() => {})
-    return await answer
-  }
-
-  async release(): Promise<void> {
-    if (this.#released) return
-    this.#released = true
-    this.#onReleased()
-    await this.#idle
-    // Its settings are not for others.
-    await this.#connection?.release({ keep: false })
-  }
-
-  async close(): Promise<void> {
-    await this.release()
-  }
-
-  async #connect(operation: string): Promise<PgConnection> {
-    if (this.#connection && !this.#connection.broken) return this.#connection
-    await this.#connection?.release()
-    this.#connection = undefined
-    this.#connection = await this.#open(operation)
-    return this.#connection
   }
 }

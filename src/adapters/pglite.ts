@@ -52,6 +52,7 @@ export function createPgliteDriver(options: PgliteDriverOptions = {}): Driver {
 class PgliteDriver implements Driver {
   readonly kind = 'pglite'
   readonly singleConnection = true
+  readonly poolLimit = Number.POSITIVE_INFINITY
   readonly #open: () => Promise<OpenPglite>
   readonly #listeners = new Set<Listener>()
   #opening: Promise<OpenPglite> | undefined

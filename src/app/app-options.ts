@@ -4,7 +4,7 @@ import type { AnyJob } from '../jobs/define-job.ts'
 /** Settings of one queue, the same for every worker of the application. */
 export interface QueueOptions {
   /** Jobs of this queue that one worker runs at a time: 1 to 10,000. Default: 10. */
-  readonly concurrency?: number
+  readonly concurrency?: number | undefined
 }
 
 /** What {@link defineApp} takes. */
@@ -21,53 +21,56 @@ export interface AppOptions {
   /** The queues that workers of this application serve. Default: one named `default`. */
   readonly queues?: Readonly<Record<string, QueueOptions>>
   /** PostgreSQL schema of the tables: 1 to 63 bytes, taken literally. Default: `holdfast`. */
-  readonly schema?: string
+  readonly schema?: string | undefined
   /**
    * How long claimed jobs stay with a worker that is not heard of, in milliseconds: 1 s to 1 h. Renewed at a
    * third of it. Shorter finds dead workers sooner and bears shorter outages of the database. Default: 30,000.
    */
-  readonly leaseMs?: number
+  readonly leaseMs?: number | undefined
   /**
    * Longest wait between two looks for jobs, in milliseconds: the delay of a job whose notification was lost. 10 ms
    * to 1 h; a second at most while nothing is listened to. Shorter costs an idle worker more statements. Default: 5,000.
    */
-  readonly maxPollMs?: number
+  readonly maxPollMs?: number | undefined
   /**
    * How long a stopping worker lets jobs end before it aborts their signals, in milliseconds: 0 to 24 h. Stay below
    * the time that your platform gives a process to end. Default: 15,000.
    */
-  readonly shutdownMs?: number
+  readonly shutdownMs?: number | undefined
   /** How long aborted jobs may still end before they are handed back, in milliseconds: 0 to 10 min. Default: 5,000. */
-  readonly shutdownGraceMs?: number
+  readonly shutdownGraceMs?: number | undefined
   /**
    * How many days ended jobs are kept: completed ones (default 1), cancelled ones (default 7); fractions allowed,
    * 0 to 3,650. Dropped by whole ranges of ids, so some stay hours longer. Discarded jobs are kept until decided.
    */
-  readonly retention?: { readonly completedDays?: number; readonly cancelledDays?: number }
+  readonly retention?: {
+    readonly completedDays?: number | undefined
+    readonly cancelledDays?: number | undefined
+  }
   /**
    * True behind a transaction pooler such as pgbouncer: nothing is prepared or listened to, and jobs start at
    * polling latency. Default: false.
    */
-  readonly pooler?: boolean
+  readonly pooler?: boolean | undefined
   /** Connections of the pool made for an address: 1 to 1,000. A worker takes four more. Default: 10. */
-  readonly maxConnections?: number
+  readonly maxConnections?: number | undefined
   /** Where `ctx.log` writes. Default: nowhere. */
-  readonly logger?: Logger
+  readonly logger?: Logger | undefined
 }
 
 /** What {@link App.worker} takes. */
 export interface WorkerOptions {
   /** Serve only these of the application's queues. Default: all. */
-  readonly queues?: readonly string[]
+  readonly queues?: readonly string[] | undefined
   /** Concurrency by queue: 1 to 10,000. Default: the application's. */
   readonly concurrency?: Readonly<Record<string, number>>
   /** A label for people. Default: host name and process id. */
-  readonly name?: string
+  readonly name?: string | undefined
   /**
    * True: when a handler blocks the event loop past its timeout and grace, the process is ended, after its leases
    * were given up. The command does that. Default: false; the leases are given up all the same.
    */
-  readonly endProcessWhenStuck?: boolean
+  readonly endProcessWhenStuck?: boolean | undefined
   /** Where `ctx.log` of this worker writes if the application has no logger. Default: nowhere. */
-  readonly logger?: Logger
+  readonly logger?: Logger | undefined
 }

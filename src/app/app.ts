@@ -26,6 +26,8 @@ import { version } from './version.ts'
 
 /** Partitions are asked for when ids come so near to the last one. */
 const PARTITION_MARGIN = 1_500_000n
+/** Of so many rounds of upkeep, a minute apart, one looks at partitions and retention. */
+const PRUNE_EVERY = 5
 
 /**
  * An application: its jobs and queues over one database. Producers, workers, the command and tests use the same
@@ -46,6 +48,7 @@ export class App {
   /** Work of our own that a call sets off must not count as inside the caller's transaction. */
   readonly #outside = new AsyncResource('holdfast.app')
   #coveredUpTo = 0n
+  #upkeeps = 0
   #covering: Promise<void> | undefined
 
   /** @internal Use {@link defineApp}. */
@@ -184,11 +187,8 @@ export class App {
           await requireVersion(this.#driver, composition.schema)
           await this.#register()
         },
-        upkeep: async () => {
-          await requireVersion(this.#driver, composition.schema)
-          await this.#cover()
-          await prune(this.#database, composition.retention)
-        },
+        upkeep: async () => await this.#upkeep(),
+        onStopped: (stopped) => this.#workers.delete(stopped),
       },
       {
         name: checkName('name', options.name ?? `${hostname()}:${process.pid}`),
@@ -235,6 +235,15 @@ export class App {
   /** @internal For the command and the dashboard. */
   get internals(): { readonly driver: Driver; readonly database: Database; readonly events: EventHub } {
     return { driver: this.#driver, database: this.#database, events: this.#events }
+  }
+
+  /** Cheap and often: may this release go on? Rarely: partitions ahead of need, and what is past its retention. */
+  async #upkeep(): Promise<void> {
+    await requireVersion(this.#driver, this.composition.schema)
+    this.#upkeeps += 1
+    if (this.#upkeeps % PRUNE_EVERY !== 1) return
+    await this.#cover()
+    await prune(this.#database, this.composition.retention)
   }
 
   async #register(): Promise<void> {

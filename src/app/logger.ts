@@ -51,19 +51,16 @@ export function createLogger(options: LoggerOptions = {}): Logger {
   const wanted = checkOneOf('format', options.format ?? 'auto', formats)
   const isPretty = wanted === 'pretty' || (wanted === 'auto' && stream.isTTY === true)
   const isColored = options.color ?? (stream.isTTY === true && !process.env['NO_COLOR'])
-  const method =
-    (level: keyof Logger) =>
-    (message: string, fields: LogFields = {}) => {
-      if (levels.indexOf(level) < least) return
-      try {
-        const line = isPretty
-          ? prettyLine(level, message, fields, isColored)
-          : jsonLine(level, message, fields)
-        stream.write(`${line}\n`)
-      } catch {
-        // A closed stream, or fields that cannot be read: the one who logs must not fail for it.
-      }
+  const method = (level: keyof Logger) => (message: string, given?: LogFields) => {
+    const fields = given ?? {}
+    if (levels.indexOf(level) < least) return
+    try {
+      const line = isPretty ? prettyLine(level, message, fields, isColored) : jsonLine(level, message, fields)
+      stream.write(`${line}\n`)
+    } catch {
+      // A closed stream, or fields that cannot be read: the one who logs must not fail for it.
     }
+  }
   return { debug: method('debug'), info: method('info'), warn: method('warn'), error: method('error') }
 }
 
@@ -78,11 +75,21 @@ function jsonLine(level: keyof Logger, message: string, fields: LogFields): stri
 function prettyLine(level: keyof Logger, message: string, fields: LogFields, isColored: boolean): string {
   const paint = (code: string, text: string) => (isColored ? `\u001b[${code}m${text}\u001b[0m` : text)
   const time = new Date().toISOString().slice(11, 23)
-  const facts = Object.entries(readable(fields)).map(
+  const names = Object.keys(fields).map((name) => [name, read(fields, name)] as const)
+  const others = Object.fromEntries(names.filter(([, value]) => !(value instanceof Error)))
+  const facts = Object.entries(readable(others)).map(
     ([name, value]) => `${oneLine(name)}=${fieldText(value)}`,
   )
   const tail = facts.length === 0 ? '' : ` ${paint('90', facts.join(' '))}`
-  return `${paint('90', time)} ${paint(colors[level], level.padEnd(5))} ${oneLine(redactText(String(message)))}${tail}`
+  const head = `${paint('90', time)} ${paint(colors[level], level.padEnd(5))} ${oneLine(redactText(String(message)))}${tail}`
+  return [head, ...names.flatMap(([, value]) => errorLines(value))].join('\n')
+}
+
+/** The stack of an error, indented, each line for itself without controls. */
+function errorLines(value: unknown): readonly string[] {
+  if (!(value instanceof Error)) return []
+  const { stack, message } = recordError(value)
+  return (stack ?? message).split('\n').map((line) => `    ${oneLine(line.trim())}`)
 }
 
 function fieldText(value: unknown): string {
@@ -94,10 +101,19 @@ function fieldText(value: unknown): string {
 function readable(fields: LogFields): Record<string, unknown> {
   const plain: Record<string, unknown> = Object.create(null) as Record<string, unknown>
   for (const name of Object.keys(fields)) {
-    const value = fields[name]
+    const value = read(fields, name)
     if (value === undefined) continue
     plain[name] =
       value instanceof Error ? recordError(value) : typeof value === 'string' ? redactText(value) : value
   }
   return plain
+}
+
+function read(fields: LogFields, name: string): unknown {
+  try {
+    return fields[name]
+  } catch {
+    // A getter that throws costs its own field, not the line.
+    return '[unreadable]'
+  }
 }

@@ -19,6 +19,8 @@ export interface EventMap {
   'attempt.started': JobFacts
   /** The completion is recorded. `late`: it came after the handler was told to stop. */
   'job.completed': JobFacts & { readonly durationMs: number; readonly late: boolean }
+  /** Something in a result could not be stored as it was; `problem` says what. The job is completed all the same. */
+  'result.altered': JobFacts & { readonly problem: string }
   /** An attempt failed or timed out, and another will follow in `retryInMs`. */
   'attempt.failed': JobFacts & {
     readonly error: unknown

@@ -6,7 +6,8 @@
  * for its end, and starts the next. A process of its own, rather than modules loaded anew in this one: nothing of
  * the former run is left, be it a timer, a connection, or the lock on the embedded database's folder.
  *
- * A child that fails, at loading or later, is not restarted before a file changes.
+ * A child that fails, at loading or later, is not restarted before a file changes, unless it asks for that by its
+ * exit code.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import fs from 'node:fs'
@@ -77,8 +78,8 @@ export async function runDevParent(): Promise<number> {
       })
       child = startChild(watch)
       const ended = endOf(child)
-      await Promise.race([change, ended])
-      if (!isOver && child.exitCode !== null) {
+      const first = await Promise.race([change.then(() => 'change'), ended.then(() => 'end')])
+      if (!isOver && first === 'end' && child.exitCode !== exitCodes.restart) {
         process.stderr.write('waiting for a change of a file before starting anew\n')
         await change
       }

@@ -26,7 +26,7 @@ export interface LoadOptions {
  * Loads an app file, TypeScript or JavaScript, and gives its default export.
  *
  * TypeScript is loaded by tsx, registered for the whole process and without a namespace: the file's
- * `import 'holdfast'` is then the same module as ours, and its App our App (docs/decisions/0010-loading-app-files.md).
+ * `import 'holdfast'` is then the same module as ours, and its App our App (docs/decisions/0007-tsx-loads-app-files.md).
  *
  * @throws {CliError} The file cannot be loaded, or its default export is not made by `defineApp`.
  * @throws {CompositionError} The application cannot work as declared.

@@ -83,22 +83,32 @@ const lines: Lines = {
 /** Levels of which nothing is written need not be listened to: the facts of a hot path are only put together for a listener. */
 export interface LogEventsOptions {
   readonly least: 'debug' | 'info' | 'warn' | 'error' | 'silent'
+  /** Whether lines carry all facts of the event, for machines; the text alone, and the error, is for people. */
+  readonly withFacts: boolean
 }
 
 const order = ['debug', 'info', 'warn', 'error', 'silent'] as const
 
 /** Writes a line for each event of an application. Returns a function that ends it. */
-export function logEvents(events: Events, logger: Logger, { least }: LogEventsOptions): () => void {
+export function logEvents(
+  events: Events,
+  logger: Logger,
+  { least, withFacts }: LogEventsOptions,
+): () => void {
   const ends = (Object.keys(lines) as EventName[]).flatMap((name) => {
     const line = lines[name] as Line<typeof name> | undefined
     if (line === undefined || order.indexOf(line.level) < order.indexOf(least)) return []
-    return [events.on(name, (event) => logger[line.level](line.text(event as never), fieldsOf(name, event)))]
+    return [
+      events.on(name, (event) =>
+        logger[line.level](line.text(event as never), withFacts ? { event: name, ...event } : errorOf(event)),
+      ),
+    ]
   })
   return () => {
     for (const end of ends) end()
   }
 }
 
-function fieldsOf(event: EventName, facts: object): LogFields {
-  return { event, ...facts }
+function errorOf(event: object): LogFields {
+  return 'error' in event && event.error !== undefined ? { error: event.error } : {}
 }

@@ -22,69 +22,85 @@ import { exitCodes } from './exit-codes.ts'
 import { createMask } from './secrets.ts'
 
 type Command = CommandDef<ArgsDef>
-type Group = {
+
+interface Group {
   readonly description: string
-  readonly commands: Readonly<Record<string, Command>>
-  readonly otherwise?: string
+  readonly commands: ReadonlyMap<string, Command>
+  /** What the group alone means. Default: its help. */
+  readonly otherwise?: Command
 }
 
-const groups: Readonly<Record<string, Group>> = {
-  jobs: {
-    description: 'Look at jobs and decide about them',
-    commands: {
-      list: jobsList,
-      show: jobsShow,
-      retry: jobsRetry,
-      cancel: jobsCancel,
-      discard: jobsDiscard,
-      move: jobsMove,
-      prune: jobsPrune,
-    },
-  },
-  queues: {
-    description: 'Look at queues, pause and resume them',
-    commands: { list: queuesList, pause: queuesPause, resume: queuesResume },
-    otherwise: 'list',
-  },
+const jobCommands = {
+  list: jobsList,
+  show: jobsShow,
+  retry: jobsRetry,
+  cancel: jobsCancel,
+  discard: jobsDiscard,
+  move: jobsMove,
+  prune: jobsPrune,
 }
-const commands: Readonly<Record<string, Command>> = { dev, migrate, worker, status, manifest }
+const queueCommands = { list: queuesList, pause: queuesPause, resume: queuesResume }
+
+// Maps, not objects: `holdfast constructor` is no command.
+const commands = new Map<string, Command>(Object.entries({ dev, migrate, worker, status, manifest }))
+const groups = new Map<string, Group>([
+  [
+    'jobs',
+    { description: 'Look at jobs and decide about them', commands: new Map(Object.entries(jobCommands)) },
+  ],
+  [
+    'queues',
+    {
+      description: 'Look at queues, pause and resume them',
+      commands: new Map(Object.entries(queueCommands)),
+      otherwise: queuesList,
+    },
+  ],
+])
+
+interface Found {
+  readonly command: Command
+  readonly rest: readonly string[]
+}
 
 /** Finds the command that the arguments name, and its own arguments. */
-function findCommand(
-  args: readonly string[],
-): { readonly command: Command; readonly rest: readonly string[] } | undefined {
+function findCommand(args: readonly string[]): Found | undefined {
   const [first = '', second = ''] = args
-  if (Object.hasOwn(commands, first)) return { command: commands[first] as Command, rest: args.slice(1) }
-  const group = Object.hasOwn(groups, first) ? groups[first] : undefined
-  if (group === undefined) return undefined
-  if (Object.hasOwn(group.commands, second))
-    return { command: group.commands[second] as Command, rest: args.slice(2) }
-  const otherwise = group.otherwise === undefined ? undefined : group.commands[group.otherwise]
-  const isNamed = second !== '' && !second.startsWith('-')
-  return otherwise === undefined || isNamed ? undefined : { command: otherwise, rest: args.slice(1) }
+  const command = commands.get(first)
+  if (command !== undefined) return { command, rest: args.slice(1) }
+  const group = groups.get(first)
+  const member = group?.commands.get(second)
+  if (member !== undefined) return { command: member, rest: args.slice(2) }
+  const isAlone = second === '' || second.startsWith('-')
+  if (group?.otherwise === undefined || !isAlone) return undefined
+  return { command: group.otherwise, rest: args.slice(1) }
 }
 
-/** The whole tree, for the help alone. */
-function tree(path: readonly string[]): Command {
-  const group = groups[path[0] ?? '']
-  const asCommand = (name: string, { description, commands: subCommands }: Group): Command =>
-    defineCommand({ meta: { name: `holdfast ${name}`.trim(), description }, subCommands: { ...subCommands } })
-  if (group !== undefined) return asCommand(path[0] ?? '', group)
-  const named = Object.entries(groups).map(([name, each]) => [name, asCommand(name, each)] as const)
-  return asCommand('', {
-    description: `Durable jobs in PostgreSQL, version ${version}`,
-    commands: { ...commands, ...Object.fromEntries(named) },
-  })
+/** The commands of one group, or all, as citty wants them for its help. */
+function helpOf(name: string): Command {
+  const group = groups.get(name)
+  const asCommand = (groupName: string, { description, commands: members }: Group): Command =>
+    defineCommand({
+      meta: { name: `holdfast ${groupName}`.trim(), description },
+      subCommands: Object.fromEntries(members),
+    })
+  if (group !== undefined) return asCommand(name, group)
+  const named = [...groups].map(([groupName, each]) => [groupName, asCommand(groupName, each)] as const)
+  const description = `Durable jobs in PostgreSQL, version ${version}`
+  return asCommand('', { description, commands: new Map([...commands, ...named]) })
 }
 
 async function main(args: readonly string[]): Promise<number> {
   const found = findCommand(args)
-  if (args.some((arg) => arg === '--help' || arg === '-h') || args.length === 0 || isBareGroup(args)) {
-    const usage = found && args.length > 0 ? await renderUsage(found.command) : await renderUsage(tree(args))
+  const [first = ''] = args
+  const wantsHelp = args.some((arg) => arg === '--help' || arg === '-h')
+  const isIncomplete = args.length === 0 || (args.length === 1 && groups.has(first) && found === undefined)
+  if (wantsHelp || isIncomplete) {
+    const usage = await renderUsage(found?.command ?? helpOf(first))
     process.stdout.write(`${usage}\n`)
-    return args.length === 0 || (found === undefined && isBareGroup(args)) ? exitCodes.usage : exitCodes.done
+    return isIncomplete ? exitCodes.usage : exitCodes.done
   }
-  if (args.length === 1 && (args[0] === '--version' || args[0] === '-v')) {
+  if (args.length === 1 && (first === '--version' || first === '-v')) {
     process.stdout.write(`${version}\n`)
     return exitCodes.done
   }
@@ -92,10 +108,6 @@ async function main(args: readonly string[]): Promise<number> {
     throw usageError(`there is no command "${args.slice(0, 2).join(' ')}"; see "holdfast --help"`)
   await runCommand(found.command, { rawArgs: [...found.rest] })
   return Number(process.exitCode ?? exitCodes.done)
-}
-
-function isBareGroup(args: readonly string[]): boolean {
-  return args.length === 1 && groups[args[0] ?? ''] !== undefined && findCommand(args) === undefined
 }
 
 const args = process.argv.slice(2)

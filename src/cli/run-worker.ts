@@ -31,9 +31,12 @@ interface Ending {
 export async function runWorker(app: App, options: RunWorkerOptions): Promise<number> {
   const { level, format, color, signal, ...others } = options
   const logger = createLogger({ level, format, ...(color ? {} : { color }) })
-  const endLog = logEvents(app.events, logger, { least: level })
+  const isForPeople = format === 'pretty' || (format === 'auto' && process.stdout.isTTY)
+  const endLog = logEvents(app.events, logger, { least: level, withFacts: !isForPeople })
   const worker = app.worker({ ...others, endProcessWhenStuck: true, logger })
   warnOfUnserved(app, others.queues, logger)
+  // Whoever reads the log may go away; the jobs go on.
+  process.stdout.removeAllListeners('error').on('error', () => {})
   // Timers and sockets of a worker may all be idle; this process is to stay.
   const stay = setInterval(() => {}, 60_000)
   try {

@@ -2,10 +2,12 @@ import { redactText } from '../base/redact.ts'
 
 /** `scheme:user:password@` with any number of slashes, or none: an address that is mistyped is no less secret. */
 const CREDENTIALS = /^[a-z][a-z0-9+.:-]*?:\/*[^:/@]*:(.+)@/i
+/** `user:password@`, where the scheme was forgotten. */
+const BARE_CREDENTIALS = /^[^:/@]*:(.+)@/
 
 /** True for what is an address, however it is spelled, and so no file and no name. */
 export function looksLikeAddress(text: string): boolean {
-  return /^(pglite:|[a-z][a-z0-9+.-]*:\/|jdbc:)/i.test(text) || CREDENTIALS.test(text)
+  return /^(pglite:|[a-z][a-z0-9+.-]*:\/|jdbc:)/i.test(text) || BARE_CREDENTIALS.test(text)
 }
 
 /**
@@ -19,7 +21,8 @@ export function createMask(addresses: readonly (string | undefined)[]): (text: s
 
 function passwordsOf(address: string): readonly string[] {
   const parameter = /[?&](?:password|sslpassword)=([^&#]+)/i.exec(address)?.[1]
-  const raw = [CREDENTIALS.exec(address)?.[1], parameter].filter((found) => found !== undefined)
+  const credentials = [CREDENTIALS, BARE_CREDENTIALS].map((pattern) => pattern.exec(address)?.[1])
+  const raw = [...credentials, parameter].filter((found) => found !== undefined)
   return raw.flatMap((secret) => {
     try {
       return [secret, decodeURIComponent(secret), encodeURIComponent(secret)]

@@ -68,6 +68,8 @@ export interface Driver extends Queryable {
   readonly kind: 'pg' | 'pglite'
   /** True if statements, heartbeats and listening share one connection (PGlite). */
   readonly singleConnection: boolean
+  /** How many connections a pool of the user's can give, sessions and listeners included; infinite without one. */
+  readonly poolLimit: number
   /**
    * Refuses to go on in what runs inside an open transaction, on a driver with a single connection: a call of
    * its own would wait for that transaction for ever. For callers that do not send their statement themselves.

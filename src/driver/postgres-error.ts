@@ -6,7 +6,6 @@ import {
   SchemaVersionError,
   TransactionAbortedError,
   UnavailableError,
-  UniqueConflictError,
   UnknownJobError,
 } from '../base/errors.ts'
 import { truncateUtf8 } from '../base/json.ts'
@@ -88,10 +87,7 @@ function isConnectionLost(sqlState: string): boolean {
   return sqlState.startsWith('08') || CONNECTION_LOST.has(sqlState)
 }
 
-/**
- * Errors that our own SQL functions raise. HF001: `message` is `field: problem`. HF002: `message` is the
- * job's name. HF003: `message` is the job's name, `detail` the id of the job in the way.
- */
+/** Errors that our own SQL functions raise. HF001: `message` is `field: problem`. HF002: `detail` is the job's name. */
 function ownError(sqlState: string, error: unknown, options: ErrorOptions): HoldfastError | undefined {
   const message = messageOf(error)
   if (sqlState === 'HF001') {
@@ -99,12 +95,8 @@ function ownError(sqlState: string, error: unknown, options: ErrorOptions): Hold
     const field = end < 0 ? 'argument' : message.slice(0, end)
     return new InvalidArgumentError({ field, problem: end < 0 ? message : message.slice(end + 2) }, options)
   }
-  if (sqlState === 'HF002') return new UnknownJobError({ jobName: message }, options)
-  if (sqlState === 'HF003') {
-    const detail = String(propertyOf(error, 'detail'))
-    const conflictingJobId = /^\d+$/.test(detail) ? BigInt(detail) : 0n
-    return new UniqueConflictError({ jobName: message, conflictingJobId }, options)
-  }
+  if (sqlState === 'HF002')
+    return new UnknownJobError({ jobName: String(propertyOf(error, 'detail')) }, options)
   return undefined
 }
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { StandardSchemaV1 } from '@standard-schema/spec'
+import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/spec'
 
 const MAX_DEPTH = 12
 
@@ -10,8 +10,20 @@ const MAX_DEPTH = 12
  */
 export function contractOf(name: string, input: StandardSchemaV1): string {
   const hash = createHash('sha256').update(`${name}\n${input['~standard'].vendor}\n`)
-  hash.update(shapeOf(input, MAX_DEPTH, new Set()))
+  hash.update(jsonSchemaOf(input) ?? shapeOf(input, MAX_DEPTH, new Set()))
   return hash.digest('hex').slice(0, 16)
+}
+
+/** The input's JSON Schema, where the library gives one; refinements by functions are in none. */
+function jsonSchemaOf(input: StandardSchemaV1): string | undefined {
+  const standard = input['~standard'] as Partial<StandardJSONSchemaV1.Props>
+  try {
+    const schema = standard.jsonSchema?.input({ target: 'draft-2020-12' })
+    return schema === undefined ? undefined : shapeOf(schema, MAX_DEPTH, new Set())
+  } catch {
+    // A schema that cannot be written as JSON Schema is described by its own parts.
+    return undefined
+  }
 }
 
 /** Schema objects are plain trees in all three libraries; functions and cycles are named, not followed. */

@@ -18,35 +18,35 @@ export interface JobOptions<
    */
   readonly name: Name
   /** Queue that jobs go to unless the enqueue says otherwise. Default: `'default'`. */
-  readonly queue?: string
+  readonly queue?: string | undefined
   /**
    * Schema of the input (zod, valibot, arktype: any Standard Schema). Checked at enqueue and again before the
    * handler; what is stored is the value as given, what the handler gets is the schema's output.
    */
   readonly input: Input
   /** Schema of the handler's result; a result it refuses is a failed attempt. Default: any JSON, or nothing. */
-  readonly result?: Result
+  readonly result?: Result | undefined
   /**
    * Says that running the handler twice does no harm. Required: delivery is at least once, and a worker that
    * dies after its handler acted runs it again. The word protects nothing by itself.
    */
   readonly idempotent: true
   /** Attempts before the job is discarded: 1 to 1,000. Default: 20. */
-  readonly maxAttempts?: number
+  readonly maxAttempts?: number | undefined
   /** 0 to 9, lower starts first. Default: 0. */
-  readonly priority?: number
+  readonly priority?: number | undefined
   /** How long an attempt may run before its signal aborts, in milliseconds: 1 ms to 24 days. Default: no limit. */
-  readonly timeoutMs?: number
+  readonly timeoutMs?: number | undefined
   /**
    * How long a handler may go on after its signal aborted, in milliseconds: 0 to 10 minutes. One that has not ended
    * by then is left behind, and its attempt recorded without it. Default: 5,000.
    */
-  readonly abortGraceMs?: number
+  readonly abortGraceMs?: number | undefined
   /**
    * Wait before the next attempt, as data or as a function of the attempt's number and error that gives
    * milliseconds. Default: exponential from 1 s, full jitter, at most 1 h.
    */
-  readonly retry?: BackoffPolicy
+  readonly retry?: BackoffPolicy | undefined
   /**
    * Does the work. What it returns, or its promise resolves to, completes the job; what it throws fails the attempt;
    * a `PermanentError` discards the job. Watch `ctx.signal` in whatever takes long.

@@ -6,25 +6,25 @@ export interface EnqueueOptions {
    */
   readonly tx?: unknown
   /** Queue to put it in. Default: the job's. Must be configured in the application. */
-  readonly queue?: string
+  readonly queue?: string | undefined
   /** 0 to 9, lower starts first. Default: the job's, which is 0 unless it says otherwise. */
-  readonly priority?: number
+  readonly priority?: number | undefined
   /** When it is due, by PostgreSQL's clock. An instant in the past means now. Not together with `delayMs`. Default: now. */
-  readonly runAt?: Date
+  readonly runAt?: Date | undefined
   /** Due in so many milliseconds from now: 0 to about 100 years. Default: 0. */
-  readonly delayMs?: number
+  readonly delayMs?: number | undefined
   /** Attempts before the job is discarded: 1 to 1,000. Default: the job's, which is 20 unless it says otherwise. */
-  readonly maxAttempts?: number
+  readonly maxAttempts?: number | undefined
   /**
    * While a job of the same name and key is not ended, no second one is stored, and the answer is `existing`
    * with its id. 1 to 1,024 bytes, one line. Default: none.
    */
-  readonly uniqueKey?: string | null
+  readonly uniqueKey?: string | null | undefined
   /**
    * Makes this call safe to repeat: for 24 hours a repetition gets the same answer, whatever has become of the
    * job. 1 to 1,024 bytes, one line; one namespace for all jobs in the schema. Default: none.
    */
-  readonly idempotencyKey?: string | null
+  readonly idempotencyKey?: string | null | undefined
 }
 
 /** What became of one job that was enqueued. */

@@ -103,7 +103,8 @@ export class Enqueuer {
         id,
         status,
       }))
-      this.#deps.onStored(parsed.at(-1)?.id ?? '0', database === this.#deps.database ? items : [])
+      const created = items.filter((_, index) => parsed[index]?.status === 'created')
+      this.#deps.onStored(parsed.at(-1)?.id ?? '0', database === this.#deps.database ? created : [])
       return parsed
     }
     return (await this.#store(database, items)).map((id) => ({ id, status: 'created' as const }))

@@ -47,12 +47,21 @@ async function applyNext(
   migrations: readonly Migration[],
   applied: string[],
 ): Promise<number> {
+  // Waiting for another process, and what it takes to change a large table, is no fault: time limits of the role
+  // are meant for other statements.
+  await tx.query('set local statement_timeout = 0', [])
+  await tx.query('set local lock_timeout = 0', [])
   await tx.query('select pg_catalog.pg_advisory_xact_lock($1::text::int8)', [lockKeyOf(schema)])
   const version = (await readVersion(tx, schema))?.version ?? 0
   const next = migrations.find((migration) => migration.version > version)
   if (next === undefined) return version
   if (version === 0) {
-    await tx.query(`create schema if not exists ${quoteIdentifier(schema)}`, [])
+    // Asked first: "if not exists" needs the right to make schemas even for one that is there.
+    const [found] = await tx.query(
+      `select exists (select from pg_catalog.pg_namespace where nspname = $1::text)::text as is_there`,
+      [schema],
+    )
+    if (found?.['is_there'] !== 'true') await tx.query(`create schema ${quoteIdentifier(schema)}`, [])
     await tx.query(
       `create table ${quoteIdentifier(schema)}.migration (
         version integer primary key, name text not null, breaking boolean not null,

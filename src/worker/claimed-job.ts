@@ -36,12 +36,12 @@ export function readBatch(batch: ClaimedBatch, workerId: bigint): readonly Claim
   const queues = column<string>(batch.queues)
   const attempts = column<number>(batch.attempts)
   const maxAttempts = column<number>(batch.maxAttempts)
-  const enqueuedAts = column<number>(batch.enqueuedAts)
+  const enqueuedAts = column<number | null>(batch.enqueuedAts)
   const inputs = column<unknown>(batch.inputs)
   const extras = column<Extra | null>(batch.extras)
   return column<string>(batch.ids).map((id, i) => {
     const [care, keyed, runAt, tenant, context] = extras[i] ?? NO_EXTRA
-    const enqueuedAt = enqueuedAts[i] as number
+    const enqueuedAt = enqueuedAts[i] ?? 0
     return {
       id,
       token,
@@ -52,8 +52,8 @@ export function readBatch(batch: ClaimedBatch, workerId: bigint): readonly Claim
       attempt: attempts[i] as number,
       maxAttempts: maxAttempts[i] as number,
       care,
-      enqueuedAtMs: Math.round(enqueuedAt * 1000),
-      scheduledAtMs: Math.round((runAt ?? enqueuedAt) * 1000),
+      enqueuedAtMs: enqueuedAt,
+      scheduledAtMs: runAt ?? enqueuedAt,
       keyed,
       context,
       input: inputs[i],

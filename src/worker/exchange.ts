@@ -18,13 +18,28 @@ const STALE_BUFFER_MS = 100
 
 export type Wants = Pick<ClaimRequest, 'queues' | 'wanted' | 'free'>
 
+/**
+ * The outcomes of a trade are recorded, and what followed in it failed: they must not be sent again. Sent twice they
+ * are told twice, and a lease of which too many jobs count as settled would be given back while jobs of it run.
+ */
+export class FailedAfterSettlingError extends Error {
+  override readonly name = 'FailedAfterSettlingError'
+
+  constructor(cause: unknown) {
+    super('the outcomes are recorded; the claim that followed failed', { cause })
+  }
+}
+
 export interface ExchangeOptions {
   readonly slots: readonly Slots[]
   readonly outbox: Outbox
   readonly pace: Pace
   /** Woken by notifications, freed slots and new outcomes. */
   readonly wakeup: Wakeup
-  /** Records and claims by one statement; either part may be missing. Throws if it is not known to have worked. */
+  /**
+   * Records and claims, by one statement where that can be; either part may be missing. Throws if it is not known to
+   * have worked, {@link FailedAfterSettlingError} if recording is known to.
+   */
   readonly trade: (
     settle: SettlementBatch | undefined,
     wants: Wants | undefined,
@@ -87,7 +102,7 @@ export async function runExchange(options: ExchangeOptions, signal: AbortSignal)
     } catch (error) {
       failures += 1
       const delayMs = options.retryDelayMs(failures)
-      options.onError(error, delayMs)
+      options.onError(error instanceof FailedAfterSettlingError ? error.cause : error, delayMs)
       saidWaiting = undefined
       await sleep(delayMs, signal)
     }
@@ -134,7 +149,8 @@ async function orPutBack<T>(
   try {
     return await sent
   } catch (error) {
-    if (batch !== undefined) outbox.putBack(batch, error instanceof DatabaseError)
+    if (batch !== undefined && !(error instanceof FailedAfterSettlingError))
+      outbox.putBack(batch, error instanceof DatabaseError)
     throw error
   }
 }

@@ -1,4 +1,5 @@
 import type { PgHostConfig } from '../adapters/pg-hosts.ts'
+import type { CancelledJob } from './lease-keeper.ts'
 
 /** What the heartbeat thread is started with. */
 export interface HeartbeatStart {
@@ -25,7 +26,7 @@ export const shared = {
 export type HeartbeatMessage =
   /** The first renewal was answered. */
   | { readonly kind: 'beating' }
-  | { readonly kind: 'cancelled'; readonly jobIds: readonly string[] }
+  | { readonly kind: 'cancelled'; readonly jobs: readonly CancelledJob[] }
   | { readonly kind: 'lost'; readonly why: string }
   | { readonly kind: 'error'; readonly message: string; readonly retryInMs: number }
   | { readonly kind: 'blocked'; readonly blockedMs: number }

@@ -13,7 +13,7 @@ import { PgHosts } from '../adapters/pg-hosts.ts'
 import { errorToJson } from '../base/error-text.ts'
 import { sleep } from '../base/sleep.ts'
 import { type HeartbeatMessage, type HeartbeatStart, shared, sharedNowMs } from './heartbeat-messages.ts'
-import { type Renewal, runLeaseKeeper } from './lease-keeper.ts'
+import { type CancelledJob, type Renewal, runLeaseKeeper } from './lease-keeper.ts'
 
 const WATCH_MS = 100
 const STUCK_EXIT_MESSAGE =
@@ -33,7 +33,7 @@ await Promise.all([
     {
       leaseMs: start.leaseMs,
       renew,
-      onCancelled: (jobIds) => tell({ kind: 'cancelled', jobIds }),
+      onCancelled: (jobs) => tell({ kind: 'cancelled', jobs }),
       onLost: (why) => {
         tell({ kind: 'lost', why })
         stop.abort()
@@ -61,7 +61,10 @@ async function renew(): Promise<Renewal> {
   if (row === undefined) return { kind: 'gone' }
   tellBeating()
   const { cancelled } = row
-  return { kind: 'renewed', cancelled: cancelled === null ? [] : (JSON.parse(String(cancelled)) as string[]) }
+  return {
+    kind: 'renewed',
+    cancelled: cancelled === null ? [] : (JSON.parse(String(cancelled)) as CancelledJob[]),
+  }
 }
 
 async function watchLoop(signal: AbortSignal): Promise<void> {

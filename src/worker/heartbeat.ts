@@ -6,7 +6,7 @@ import type { Driver } from '../driver/driver.ts'
 import { type Database, run } from '../driver/operation.ts'
 import { renewLeases } from '../jobs/sql/renew-leases.ts'
 import { type HeartbeatMessage, type HeartbeatStart, shared, sharedNowMs } from './heartbeat-messages.ts'
-import { runLeaseKeeper } from './lease-keeper.ts'
+import { type CancelledJob, runLeaseKeeper } from './lease-keeper.ts'
 
 export interface HeartbeatOptions {
   readonly driver: Driver
@@ -19,7 +19,7 @@ export interface HeartbeatOptions {
   readonly hardDeadlineMs: () => number
   /** A renewal was answered: from now on leases are kept. */
   readonly onBeating: () => void
-  readonly onCancelled: (jobIds: readonly string[]) => void
+  readonly onCancelled: (jobs: readonly CancelledJob[]) => void
   readonly onLost: (why: string) => void
   readonly onError: (error: unknown, retryInMs: number) => void
   readonly onBlocked: (blockedMs: number) => void
@@ -77,7 +77,7 @@ async function runHere(options: HeartbeatOptions, signal: AbortSignal): Promise<
     if (row !== undefined) options.onBeating()
     return row === undefined
       ? ({ kind: 'gone' } as const)
-      : ({ kind: 'renewed', cancelled: (row.cancelled ?? []) as readonly string[] } as const)
+      : ({ kind: 'renewed', cancelled: (row.cancelled ?? []) as readonly CancelledJob[] } as const)
   }
   await runLeaseKeeper({ ...options, renew }, signal)
   await session.release()
@@ -123,7 +123,7 @@ function receive(message: HeartbeatMessage, options: HeartbeatOptions): void {
     case 'beating':
       return options.onBeating()
     case 'cancelled':
-      return options.onCancelled(message.jobIds)
+      return options.onCancelled(message.jobs)
     case 'lost':
       return options.onLost(message.why)
     case 'error':

@@ -1,9 +1,12 @@
 import { monotonicMs } from '../base/clock.ts'
 import { sleep } from '../base/sleep.ts'
 
+/** A job that was cancelled while it executes, and why. */
+export type CancelledJob = readonly [jobId: string, reason: string | null]
+
 /** What a heartbeat was answered. */
 export type Renewal =
-  | { readonly kind: 'renewed'; readonly cancelled: readonly string[] }
+  | { readonly kind: 'renewed'; readonly cancelled: readonly CancelledJob[] }
   /** The worker's row is gone: it was declared dead, and what it held belongs to others. */
   | { readonly kind: 'gone' }
 
@@ -11,7 +14,7 @@ export interface LeaseKeeperOptions {
   readonly leaseMs: number
   readonly renew: () => Promise<Renewal>
   /** Jobs of this worker that were cancelled while they execute. */
-  readonly onCancelled: (jobIds: readonly string[]) => void
+  readonly onCancelled: (jobs: readonly CancelledJob[]) => void
   /** The leases are lost, or can no longer be known to be held. The keeper ends. */
   readonly onLost: (why: string) => void
   readonly onError: (error: unknown, retryInMs: number) => void

@@ -61,7 +61,7 @@ export function decideOutcome(ending: Ending, facts: AttemptFacts): Outcome {
     case 'timed-out':
       return failed(ending.error, facts, 'timed-out')
     case 'threw':
-      return ending.error instanceof PermanentError
+      return isPermanent(ending.error)
         ? { to: 'discarded', reason: 'permanent error', error: errorToJson(ending.error) }
         : failed(ending.error, facts, 'failed')
     case 'decided':
@@ -100,6 +100,15 @@ function failed(error: unknown, facts: AttemptFacts, ended: 'failed' | 'timed-ou
     ended,
     delayMs: backoffMs(facts.retry ?? defaultBackoff, facts.attempt, { error }),
     error: text,
+  }
+}
+
+/** A proxy may throw when asked what it is an instance of; then it is not one of ours. */
+function isPermanent(error: unknown): boolean {
+  try {
+    return error instanceof PermanentError
+  } catch {
+    return false
   }
 }
 

@@ -13,6 +13,8 @@ export function reportSettlement(
     return events.emit('job.cancelled', { ...factsOf(job), reason: 'cancelled while it ran' })
   switch (outcome.to) {
     case 'completed':
+      if (outcome.altered !== undefined)
+        events.emit('result.altered', { ...factsOf(job), problem: outcome.altered })
       if (events.wants('job.completed'))
         events.emit('job.completed', { ...factsOf(job), durationMs, late: outcome.late })
       return

@@ -11,7 +11,7 @@ import { type SettleRequest, settleAndClaim, settleCompleted } from '../jobs/sql
 import { startWaiting } from '../jobs/sql/start-waiting.ts'
 import { stopWaiting } from '../jobs/sql/stop-waiting.ts'
 import { type ClaimedJob, readBatch } from './claimed-job.ts'
-import type { Wants } from './exchange.ts'
+import { FailedAfterSettlingError, type Wants } from './exchange.ts'
 import { LAST, type LowWater, PRIORITIES } from './low-water.ts'
 import type { Settlement, SettlementBatch } from './outbox.ts'
 
@@ -64,7 +64,12 @@ export class Traffic {
     if (wants === undefined || settle.workerId !== this.#options.workerId() || this.#isUnsure) {
       const answer = await runOne(database, settleCompleted, request)
       this.#answered(settle.settlements, answer)
-      return wants === undefined ? [] : await this.#claim(wants)
+      if (wants === undefined) return []
+      try {
+        return await this.#claim(wants)
+      } catch (error) {
+        throw new FailedAfterSettlingError(error)
+      }
     }
     const claim = this.#claimRequest(wants)
     const answer = await this.#unsureUnlessAnswered(

@@ -1,6 +1,12 @@
 import { checkNumber } from '../base/check.ts'
 import { monotonicMs } from '../base/clock.ts'
-import { JobCancelledError, LeaseLostError, ShutdownError } from '../base/errors.ts'
+import {
+  InvalidArgumentError,
+  JobCancelledError,
+  LeaseLostError,
+  SchemaVersionError,
+  ShutdownError,
+} from '../base/errors.ts'
 import type { EventHub } from '../base/events.ts'
 import { limits } from '../base/limits.ts'
 import { sleep } from '../base/sleep.ts'
@@ -16,6 +22,7 @@ import { runExchange } from './exchange.ts'
 import { type Attempt, type AttemptEnd, startAttempt } from './executor.ts'
 import type { ContextServices } from './handler-context.ts'
 import { LoopWatch, runHeartbeat } from './heartbeat.ts'
+import type { CancelledJob } from './lease-keeper.ts'
 import { LowWater } from './low-water.ts'
 import { runMaintenance } from './maintenance/maintenance.ts'
 import { runSweeper } from './maintenance/sweeper.ts'
@@ -38,6 +45,7 @@ export interface WorkerDependencies {
   /** Checked before anything is claimed; throws if this release cannot work with the schema. */
   readonly prepareSchema: () => Promise<void>
   readonly upkeep: () => Promise<void>
+  readonly onStopped: (worker: Worker) => void
 }
 
 export interface WorkerSettings {
@@ -54,6 +62,8 @@ export interface WorkerSettings {
 /** Without a listener jobs are found by polling alone: more often, then. */
 const POLL_WITHOUT_LISTENER_MS = 1000
 const ERROR_DELAY_MAX_MS = 5000
+/** Of a pool of the user's: for claims, maintenance, heartbeats and listening. With none left all would wait for ever. */
+const KEPT_CONNECTIONS = 4
 
 /**
  * A worker: claims jobs of its queues, runs them, records what came of them.
@@ -128,6 +138,7 @@ export class Worker {
    *
    * @throws {SchemaVersionError} The schema is missing, too old, or changed by a newer release in a way that this
    *   one cannot work with. Nothing was claimed.
+   * @throws {InvalidArgumentError} `database` is a pool of yours with fewer than 5 connections: a worker keeps 4.
    * @throws {UnavailableError} The database cannot be reached. Call again.
    */
   async start(): Promise<void> {
@@ -161,6 +172,12 @@ export class Worker {
 
   async #begin(): Promise<void> {
     const { driver, events, channel } = this.#deps
+    if (driver.poolLimit <= KEPT_CONNECTIONS) {
+      throw new InvalidArgumentError({
+        field: 'database',
+        problem: `is a pool of ${driver.poolLimit}; a worker keeps ${KEPT_CONNECTIONS} of its connections for itself, so it needs more, or an address`,
+      })
+    }
     await this.#deps.prepareSchema()
     await this.#register()
     this.#session = await driver.session()
@@ -228,6 +245,7 @@ export class Worker {
       this.#maintenanceSession?.release(),
     ])
     this.#deps.events.emit('worker.stopped', { workerId: this.#workerId })
+    this.#deps.onStopped(this)
   }
 
   async #register(): Promise<void> {
@@ -262,7 +280,7 @@ export class Worker {
         loopWatch: this.#loopWatch,
         hardDeadlineMs: () =>
           Math.min(...[...this.#attempts.values()].map((attempt) => attempt.hardDeadlineMs)),
-        onCancelled: (jobIds) => this.#cancelled(jobIds),
+        onCancelled: (cancelled) => this.#cancelled(cancelled),
         onBeating: beating.resolve,
         onLost: (why) => {
           beating.reject(new Error(why))
@@ -275,7 +293,15 @@ export class Worker {
     )
     this.#heartbeat = { stop, done }
     void done.then(() => beating.reject(new Error('the heartbeat ended before it began')), beating.reject)
-    await beating.promise
+    // The thread may take longer than a lease to start; nothing is held yet, and its own first renewal tells the truth.
+    const bridge = setInterval(() => {
+      run(this.#database, renewLeases, { workerId }).catch(() => undefined)
+    }, this.#settings.leaseMs / 3)
+    try {
+      await beating.promise
+    } finally {
+      clearInterval(bridge)
+    }
   }
 
   async #exchange(traffic: Traffic): Promise<void> {
@@ -310,7 +336,8 @@ export class Worker {
         wakeup: this.#maintenanceWakeup,
         workerId: () => this.#workerId,
         jobNames: [...jobs.keys()],
-        queues: this.#settings.queues.map(({ name }) => name),
+        // Under dead rows this look would walk over them all; the sweeper looks then, by windows.
+        queues: () => (this.#lowWater.isMarked ? [] : this.#settings.queues.map(({ name }) => name)),
         maxPollMs: () =>
           this.#listener?.up
             ? this.#settings.maxPollMs
@@ -325,7 +352,11 @@ export class Worker {
           this.#wakeup.wake()
         },
         upkeep,
-        onError: (during, error, retryInMs) => this.#failed(during, error, retryInMs),
+        onError: (during, error, retryInMs) => {
+          this.#failed(during, error, retryInMs)
+          // The schema is gone, or not one that this release may touch: claim nothing more.
+          if (error instanceof SchemaVersionError) void this.stop()
+        },
       },
       this.#background.signal,
     )
@@ -403,9 +434,11 @@ export class Worker {
     this.#deps.events.emit('jobs.handedBack', { count: jobs.length, why })
   }
 
-  #cancelled(jobIds: readonly string[]): void {
+  #cancelled(jobs: readonly CancelledJob[]): void {
+    const reasons = new Map(jobs)
     for (const attempt of this.#attempts.values()) {
-      if (jobIds.includes(attempt.claimed.id)) attempt.abort(new JobCancelledError())
+      const reason = reasons.get(attempt.claimed.id)
+      if (reason !== undefined) attempt.abort(new JobCancelledError({ reason: reason ?? undefined }))
     }
   }
 
@@ -449,7 +482,7 @@ export class Worker {
   async #lookForCancelled(): Promise<void> {
     try {
       const [row] = await run(this.#database, renewLeases, { workerId: this.#workerId })
-      this.#cancelled((row?.cancelled ?? []) as readonly string[])
+      this.#cancelled((row?.cancelled ?? []) as readonly CancelledJob[])
     } catch (error) {
       // The next heartbeat brings it.
       this.#failed('looking for cancelled jobs', error, this.#settings.leaseMs / 3)
@@ -495,8 +528,8 @@ function withResolvers(): {
   readonly resolve: () => void
   readonly reject: (error: Error) => void
 } {
-  let resolve = (): void => {}
-  let reject = (_: Error): void => {}
+  let resolve: () => void = () => {}
+  let reject: (error: Error) => void = () => {}
   const promise = new Promise<void>((yes, no) => {
     resolve = yes
     reject = no

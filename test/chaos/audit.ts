@@ -81,7 +81,10 @@ export class Inspector {
     await this.query(INSTALL)
   }
 
-  async query<R extends Record<string, unknown>>(text: string, values: readonly unknown[] = []): Promise<R[]> {
+  async query<R extends Record<string, unknown>>(
+    text: string,
+    values: readonly unknown[] = [],
+  ): Promise<R[]> {
     for (let tries = 1; ; tries += 1) {
       const client = new pg.Client({ connectionString: this.#url, application_name: 'chaos inspector' })
       client.on('error', () => {})
@@ -124,12 +127,14 @@ export class Inspector {
 
   /** What to add to the machine's monotonic clock to get PostgreSQL's. */
   async clockOffsetMs(machineMs: () => number): Promise<number> {
-    const [row] = await this.query<{ now: number }>('select (extract(epoch from clock_timestamp()) * 1000)::float8 as now')
+    const [row] = await this.query<{ now: number }>(
+      'select (extract(epoch from clock_timestamp()) * 1000)::float8 as now',
+    )
     return (row?.now ?? 0) - machineMs()
   }
 }
 
 function isOutage(error: unknown): boolean {
-  const code = String((error as { code?: unknown }).code ?? '')
+  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
   return !/^[0-9A-Z]{5}$/.test(code) || /^(57P|08|53300)/.test(code)
 }

@@ -2,7 +2,14 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import * as v from 'valibot'
-import { type AnyJob, type App, defineApp, defineJob, type JobContext, PermanentError } from '../../src/index.ts'
+import {
+  type AnyJob,
+  type App,
+  defineApp,
+  defineJob,
+  type JobContext,
+  PermanentError,
+} from '../../src/index.ts'
 import type { Note } from './history-log.ts'
 
 /** The application that all processes of a chaos run share. */
@@ -30,7 +37,16 @@ export interface ChaosAppOptions {
 }
 
 export type ChaosJobs = Readonly<Record<JobName, AnyJob>>
-export type JobName = 'instant' | 'steady' | 'long' | 'flaky' | 'hopeless' | 'refused' | 'snoozer' | 'pill' | 'rare'
+export type JobName =
+  | 'instant'
+  | 'steady'
+  | 'long'
+  | 'flaky'
+  | 'hopeless'
+  | 'refused'
+  | 'snoozer'
+  | 'pill'
+  | 'rare'
 
 /** What a job of that name ends as, unless it was cancelled. */
 export const expectedEnd: Readonly<Record<JobName, 'completed' | 'discarded'>> = {
@@ -70,7 +86,12 @@ function chaosJobs({ note, marks }: ChaosAppOptions): ChaosJobs {
     instant: job('instant', 'main', {}, async () => 'done'),
     // Deaf to its signal, as much of the world is: a worker that wakes from a stop tries to record it.
     steady: job('steady', 'main', {}, async (_, { ms = 20 }) => await delay(ms)),
-    long: job('long', 'side', {}, async (ctx, { ms = 800 }) => await delay(ms, undefined, { signal: ctx.signal })),
+    long: job(
+      'long',
+      'side',
+      {},
+      async (ctx, { ms = 800 }) => await delay(ms, undefined, { signal: ctx.signal }),
+    ),
     flaky: job('flaky', 'main', {}, async (ctx, { failures = 1 }) => {
       await delay(5)
       if (ctx.job.attempt <= failures) throw new Error(`attempt ${ctx.job.attempt} of ${failures} that fail`)

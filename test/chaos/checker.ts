@@ -1,39 +1,7 @@
-import type { AuditRow, JobRow } from './audit.ts'
 import { expectedEnd, type JobName } from './chaos-app.ts'
-import type { Disturbance, Kill, Outage } from './faults.ts'
-import type { Life } from './fleet.ts'
-import type { Entry } from './history-log.ts'
-
-/** All that is known of a run when it is over. Times are the machine's monotonic clock unless the name says otherwise. */
-export interface History {
-  readonly workers: readonly { readonly life: Life; readonly entry: Entry }[]
-  readonly producers: readonly { readonly life: Life; readonly entry: Entry }[]
-  readonly audit: readonly AuditRow[]
-  readonly jobs: readonly JobRow[]
-  /** Business keys of the rows that the producers' own statements inserted. */
-  readonly orders: ReadonlySet<string>
-  readonly heldKeys: number
-  readonly kills: readonly Kill[]
-  readonly outages: readonly Outage[]
-  readonly disturbances: readonly Disturbance[]
-  /** Ends of processes that nobody ordered. */
-  readonly unordered: readonly Life[]
-  /** Outcomes as they were seen during the run. */
-  readonly samples: ReadonlyMap<string, string>
-  readonly finalSamples: ReadonlyMap<string, string>
-  readonly clockOffsetMs: number
-  readonly drained: boolean
-  readonly left: number
-  readonly problems: readonly string[]
-}
-
-export interface Verdict {
-  readonly name: string
-  readonly promise: string
-  /** How many facts were looked at: a check of nothing proves nothing. */
-  readonly checked: number
-  readonly violations: readonly string[]
-}
+import { type Case, casesOf, type Enqueues, enqueuesOf, type History } from './history.ts'
+import { progress, RECOVERY_SLACK_MS, recoveriesOf, restartsOf } from './recovery.ts'
+import type { Verdict } from './verdict.ts'
 
 export interface Verdicts {
   readonly verdicts: readonly Verdict[]
@@ -42,25 +10,6 @@ export interface Verdicts {
   /** From the database's being up again to the next recorded outcome. */
   readonly restartRecoveryMs: readonly number[]
   readonly enqueues: Readonly<Record<string, number>>
-}
-
-const RECOVERY_SLACK_MS = 5000
-const RESTART_LIMIT_MS = 10_000
-/** A job that lost its worker twice in a row waits so long, doubled with each further crash. */
-const CRASH_BACKOFF_MS = 2000
-
-/** What is known of one job, from all sources. */
-interface Case {
-  readonly row: JobRow
-  readonly audit: AuditRow[]
-  readonly starts: Start[]
-}
-
-interface Start {
-  readonly token: string
-  readonly attempt: number
-  readonly t: number
-  readonly life: Life
 }
 
 export function check(history: History): Verdicts {
@@ -88,83 +37,28 @@ export function check(history: History): Verdicts {
   }
 }
 
-function casesOf({ jobs, audit, workers }: History): ReadonlyMap<string, Case> {
-  const cases = new Map<string, Case>(jobs.map((row) => [row.id, { row, audit: [], starts: [] }]))
-  for (const row of audit) cases.get(row.job)?.audit.push(row)
-  for (const { life, entry } of workers) {
-    if (entry.kind !== 'start') continue
-    const start = { token: String(entry['token']), attempt: Number(entry['attempt']), t: entry.t, life }
-    cases.get(String(entry['job']))?.starts.push(start)
-  }
-  return cases
-}
-
-interface Enqueues {
-  /** By business key: ids that were answered, with the status. */
-  readonly acknowledged: ReadonlyMap<string, readonly { readonly id: string; readonly status: string; readonly entry: Entry }[]>
-  readonly refused: ReadonlySet<string>
-  readonly unknown: ReadonlySet<string>
-  readonly intents: ReadonlyMap<string, { readonly way: string; readonly t: number }>
-  readonly counts: Readonly<Record<string, number>>
-}
-
-function enqueuesOf({ producers }: History): Enqueues {
-  const acknowledged = new Map<string, { id: string; status: string; entry: Entry }[]>()
-  const refused = new Set<string>()
-  const unknown = new Set<string>()
-  const intents = new Map<string, { way: string; t: number }>()
-  const open = new Set<string>()
-  const counts: Record<string, number> = { intended: 0, acknowledged: 0, existing: 0, rolledBack: 0, failed: 0, unknown: 0, dead: 0 }
-  const add = (name: string, count = 1) => (counts[name] = (counts[name] ?? 0) + count)
-  for (const { entry } of producers) {
-    const keys = (entry['keys'] ?? []) as readonly string[]
-    if (entry.kind === 'intent') {
-      add('intended', keys.length)
-      for (const key of keys) {
-        intents.set(key, { way: String(entry['way']), t: entry.t })
-        open.add(key)
-      }
-      continue
-    }
-    if (!['ack', 'rolled-back', 'failed', 'unknown'].includes(entry.kind)) continue
-    for (const [index, key] of keys.entries()) {
-      open.delete(key)
-      if (entry.kind === 'ack') {
-        const id = String((entry['ids'] as readonly string[])[index])
-        const status = String((entry['statuses'] as readonly string[])[index])
-        acknowledged.set(key, [...(acknowledged.get(key) ?? []), { id, status, entry }])
-        add(status === 'existing' ? 'existing' : 'acknowledged')
-      } else if (entry.kind === 'unknown') {
-        unknown.add(key)
-        add('unknown')
-      } else {
-        refused.add(key)
-        add(entry.kind === 'failed' ? 'failed' : 'rolledBack')
-      }
-    }
-  }
-  for (const key of open) unknown.add(key)
-  add('dead', open.size)
-  // Of one key that was tried several times, the doubtful try decides what may be.
-  for (const key of [...refused]) if (unknown.has(key) || acknowledged.has(key)) refused.delete(key)
-  return { acknowledged, refused, unknown, intents, counts }
-}
-
 /** I1: what was acknowledged is there, in exactly one place, and has ended when the run has drained. */
-function noLoss(history: History, cases: ReadonlyMap<string, Case>, { acknowledged, intents }: Enqueues): Verdict {
+function noLoss(
+  history: History,
+  cases: ReadonlyMap<string, Case>,
+  { acknowledged, intents }: Enqueues,
+): Verdict {
   const violations: string[] = []
   let checked = 0
   for (const [key, answers] of acknowledged) {
     for (const { id, status } of answers) {
       checked += 1
       const found = cases.get(id)
-      if (found === undefined) violations.push(`job ${id} (${key}) was acknowledged as ${status} and is not there`)
-      else if (status === 'created' && found.row.key !== key) violations.push(`job ${id} was acknowledged for ${key} and is ${found.row.key}'s`)
+      if (found === undefined)
+        violations.push(`job ${id} (${key}) was acknowledged as ${status} and is not there`)
+      else if (status === 'created' && found.row.key !== key)
+        violations.push(`job ${id} was acknowledged for ${key} and is ${found.row.key}'s`)
     }
   }
   for (const { row } of cases.values()) {
     if (row.places !== 1) violations.push(`job ${row.id} (${row.name}) is in ${row.places} places`)
-    if (!intents.has(row.key) && row.name !== 'pill') violations.push(`job ${row.id} (${row.key}) was enqueued by nobody`)
+    if (!intents.has(row.key) && row.name !== 'pill')
+      violations.push(`job ${row.id} (${row.key}) was enqueued by nobody`)
   }
   if (!history.drained) violations.push(`${history.left} jobs had not ended when the time to drain was over`)
   for (const { row } of cases.values()) {
@@ -173,30 +67,49 @@ function noLoss(history: History, cases: ReadonlyMap<string, Case>, { acknowledg
       violations.push(`job ${row.id} (${row.name}) ended ${row.state}, expected ${expected}`)
     }
   }
-  return { name: 'I1', promise: 'no job is lost: acknowledged = ended + live, each in one place', checked, violations }
+  return {
+    name: 'I1',
+    promise: 'no job is lost: acknowledged = ended + live, each in one place',
+    checked,
+    violations,
+  }
 }
 
 /** I2: what was rolled back, or failed with nothing changed, left no job and ran never; a job and the caller's own row share their fate. */
-function noGhost(history: History, cases: ReadonlyMap<string, Case>, { refused, intents }: Enqueues): Verdict {
+function noGhost(
+  history: History,
+  cases: ReadonlyMap<string, Case>,
+  { refused, intents }: Enqueues,
+): Verdict {
   const violations: string[] = []
   const stored = new Set([...cases.values()].map(({ row }) => row.key))
   for (const key of refused) if (stored.has(key)) violations.push(`${key} was not committed and has a job`)
   for (const { entry } of history.workers) {
     if (entry.kind !== 'start') continue
-    if (refused.has(String(entry['key']))) violations.push(`${String(entry['key'])} was not committed and ran`)
+    if (refused.has(String(entry['key'])))
+      violations.push(`${String(entry['key'])} was not committed and ran`)
     if (!cases.has(String(entry['job']))) violations.push(`job ${String(entry['job'])} ran and is not there`)
   }
   let shared = 0
   for (const [key, { way }] of intents) {
     if (way !== 'transaction' && way !== 'sql' && way !== 'savepoint') continue
     shared += 1
-    if (stored.has(key) !== history.orders.has(key)) violations.push(`${key}: the caller's row and the job do not share their fate`)
+    if (stored.has(key) !== history.orders.has(key))
+      violations.push(`${key}: the caller's row and the job do not share their fate`)
   }
-  return { name: 'I2', promise: 'no ghost: what was not committed never ran', checked: refused.size + shared, violations }
+  return {
+    name: 'I2',
+    promise: 'no ghost: what was not committed never ran',
+    checked: refused.size + shared,
+    violations,
+  }
 }
 
 /** I3: an enqueue with an idempotency key, repeated until it was answered, made one job. */
-function unknownCommits(cases: ReadonlyMap<string, Case>, { acknowledged, unknown, intents }: Enqueues): Verdict {
+function unknownCommits(
+  cases: ReadonlyMap<string, Case>,
+  { acknowledged, unknown, intents }: Enqueues,
+): Verdict {
   const violations: string[] = []
   const byKey = new Map<string, string[]>()
   for (const { row } of cases.values()) byKey.set(row.key, [...(byKey.get(row.key) ?? []), row.id])
@@ -208,9 +121,15 @@ function unknownCommits(cases: ReadonlyMap<string, Case>, { acknowledged, unknow
     if (unknown.has(key)) checked += 1
     const answers = [...new Set((acknowledged.get(key) ?? []).map(({ id }) => id))]
     if (answers.length > 1) violations.push(`${key} was answered with the jobs ${answers.join(', ')}`)
-    if (answers.length === 1 && ids[0] !== answers[0]) violations.push(`${key} was answered with ${answers[0]}, stored is ${ids[0]}`)
+    if (answers.length === 1 && ids[0] !== answers[0])
+      violations.push(`${key} was answered with ${answers[0]}, stored is ${ids[0]}`)
   }
-  return { name: 'I3', promise: 'a doubtful enqueue repeated with its idempotency key made one job', checked, violations }
+  return {
+    name: 'I3',
+    promise: 'a doubtful enqueue repeated with its idempotency key made one job',
+    checked,
+    violations,
+  }
 }
 
 /**
@@ -232,12 +151,15 @@ function fences(history: History, cases: ReadonlyMap<string, Case>): Verdict {
       }
       if (what !== 'attempt' && what !== 'outcome') continue
       checked += 1
-      if (value < newestClaim) violations.push(`job ${row.id}: a write of token ${token} was accepted after claim ${newestClaim}`)
-      if (value <= lastAccepted) violations.push(`job ${row.id}: a write of token ${token} was accepted after one of ${lastAccepted}`)
+      if (value < newestClaim)
+        violations.push(`job ${row.id}: a write of token ${token} was accepted after claim ${newestClaim}`)
+      if (value <= lastAccepted)
+        violations.push(`job ${row.id}: a write of token ${token} was accepted after one of ${lastAccepted}`)
       lastAccepted = value
     }
     const tokens = starts.map(({ token }) => token)
-    if (new Set(tokens).size < tokens.length) violations.push(`job ${row.id}: its handler was called twice under one token`)
+    if (new Set(tokens).size < tokens.length)
+      violations.push(`job ${row.id}: its handler was called twice under one token`)
   }
   const accepted = new Set(
     history.audit.flatMap(({ what, job, token, detail }) =>
@@ -250,7 +172,12 @@ function fences(history: History, cases: ReadonlyMap<string, Case>): Verdict {
     const said = `${String(entry['job'])}:${String(entry['token'])}:${String(entry['as'])}`
     if (!accepted.has(said)) violations.push(`${entry.kind} as ${said}, and is not`)
   }
-  return { name: 'I4', promise: 'one valid lease: no write with an older token is ever accepted', checked, violations }
+  return {
+    name: 'I4',
+    promise: 'one valid lease: no write with an older token is ever accepted',
+    checked,
+    violations,
+  }
 }
 
 function meaningOf(detail: string): string {
@@ -290,30 +217,48 @@ function attempts(cases: ReadonlyMap<string, Case>): Verdict {
   let checked = 0
   for (const { row, audit, starts } of cases.values()) {
     const ends = new Map<string, string>()
-    for (const { what, token, detail } of audit) if (what === 'attempt') ends.set(String(token), String(detail))
+    for (const { what, token, detail } of audit)
+      if (what === 'attempt') ends.set(String(token), String(detail))
     const outcome = audit.find(({ what }) => what === 'outcome')
     if (outcome === undefined) continue
     checked += 1
-    const spent = [...ends.values()].filter((end) => end === 'failed' || end === 'timed-out' || end === 'worker-lost').length
+    const spent = [...ends.values()].filter(
+      (end) => end === 'failed' || end === 'timed-out' || end === 'worker-lost',
+    ).length
     const used = outcome.attempts ?? 0
     const last = outcome.token === null ? 0 : 1
     const isCancelled = outcome.detail?.startsWith('cancelled') === true
     const isRight = used === spent + last || (isCancelled && used === spent)
-    if (!isRight) violations.push(`job ${row.id} (${row.name}) ended with ${used} attempts; ${spent} were spent before the last`)
+    if (!isRight)
+      violations.push(
+        `job ${row.id} (${row.name}) ended with ${used} attempts; ${spent} were spent before the last`,
+      )
     if (used > row.maxAttempts) violations.push(`job ${row.id} used ${used} of ${row.maxAttempts} attempts`)
     for (const { token, attempt, life } of starts) {
-      if (attempt > row.maxAttempts) violations.push(`job ${row.id} began attempt ${attempt} of ${row.maxAttempts}`)
+      if (attempt > row.maxAttempts)
+        violations.push(`job ${row.id} began attempt ${attempt} of ${row.maxAttempts}`)
       const end = token === outcome.token ? 'outcome' : ends.get(token)
       if (end === undefined || end === 'handed-back' || end === 'parked') {
-        violations.push(`job ${row.id}: its handler ran under token ${token} in ${life.slot}, recorded is ${end ?? 'nothing'}`)
+        violations.push(
+          `job ${row.id}: its handler ran under token ${token} in ${life.slot}, recorded is ${end ?? 'nothing'}`,
+        )
       }
     }
   }
-  return { name: 'I6', promise: 'attempts ≤ max; a crash uses one, a snooze or hand-back none', checked, violations }
+  return {
+    name: 'I6',
+    promise: 'attempts ≤ max; a crash uses one, a snooze or hand-back none',
+    checked,
+    violations,
+  }
 }
 
 /** I8: of one unique key, at most one job is active; `existing` names one that was; no key outlives its job. */
-function uniqueness(history: History, cases: ReadonlyMap<string, Case>, { acknowledged, intents }: Enqueues): Verdict {
+function uniqueness(
+  history: History,
+  cases: ReadonlyMap<string, Case>,
+  { acknowledged, intents }: Enqueues,
+): Verdict {
   const violations: string[] = []
   let checked = 0
   const byKey = new Map<string, { id: string; from: number; to: number; toMs: number }[]>()
@@ -323,14 +268,20 @@ function uniqueness(history: History, cases: ReadonlyMap<string, Case>, { acknow
     const from = audit.find(({ what }) => what === 'key+')
     const to = audit.find(({ what }) => what === 'outcome')
     if (from === undefined) violations.push(`job ${row.id} never held its key ${row.uniqueKey}`)
-    const span = { id: row.id, from: from?.seq ?? 0, to: to?.seq ?? Number.POSITIVE_INFINITY, toMs: to?.atMs ?? Number.POSITIVE_INFINITY }
+    const span = {
+      id: row.id,
+      from: from?.seq ?? 0,
+      to: to?.seq ?? Number.POSITIVE_INFINITY,
+      toMs: to?.atMs ?? Number.POSITIVE_INFINITY,
+    }
     byKey.set(row.uniqueKey, [...(byKey.get(row.uniqueKey) ?? []), span])
   }
   for (const [key, spans] of byKey) {
     spans.sort((a, b) => a.from - b.from)
     for (const [index, span] of spans.entries()) {
       const next = spans[index + 1]
-      if (next !== undefined && next.from < span.to) violations.push(`${key}: jobs ${span.id} and ${next.id} were active at once`)
+      if (next !== undefined && next.from < span.to)
+        violations.push(`${key}: jobs ${span.id} and ${next.id} were active at once`)
     }
   }
   for (const [key, answers] of acknowledged) {
@@ -345,71 +296,15 @@ function uniqueness(history: History, cases: ReadonlyMap<string, Case>, { acknow
       const askedMs = (intents.get(key)?.t ?? 0) + history.clockOffsetMs
       const endMs = holder?.audit.find(({ what }) => what === 'outcome')?.atMs
       // The row's time is taken before its commit is seen by others.
-      if (endMs !== undefined && endMs < askedMs - 1000) violations.push(`${key} was answered "existing" with job ${id}, which had ended ${askedMs - endMs} ms before it asked`)
+      if (endMs !== undefined && endMs < askedMs - 1000)
+        violations.push(
+          `${key} was answered "existing" with job ${id}, which had ended ${askedMs - endMs} ms before it asked`,
+        )
     }
   }
-  if (history.drained && history.heldKeys > 0) violations.push(`${history.heldKeys} unique keys are held by jobs that have ended`)
+  if (history.drained && history.heldKeys > 0)
+    violations.push(`${history.heldKeys} unique keys are held by jobs that have ended`)
   return { name: 'I8', promise: 'at most one active job per unique key', checked, violations }
-}
-
-interface Recovery {
-  readonly job: string
-  readonly life: Life
-  readonly tookMs: number
-  readonly limitMs: number
-}
-
-/** For each job that ran in a killed worker: when it ran elsewhere, or had ended. Time without a database does not count. */
-function recoveriesOf(history: History, cases: ReadonlyMap<string, Case>): readonly Recovery[] {
-  return history.kills.flatMap(({ life, atMs, running }) =>
-    running.flatMap((attempt) => {
-      const [job = '', token = ''] = attempt.split(':')
-      const found = cases.get(job)
-      if (found === undefined) return []
-      const { audit, starts } = found
-      // Settled already: the answer was on its way when the worker died.
-      const settled = audit.find((row) => row.token === token && (row.what === 'outcome' || row.what === 'attempt'))
-      if (settled !== undefined && settled.detail !== 'worker-lost' && !settled.detail?.includes('/')) return []
-      const next = starts.filter((start) => BigInt(start.token) > BigInt(token)).map(({ t }) => t)
-      const end = audit.find(({ what }) => what === 'outcome')
-      const endedMs = end === undefined ? Number.POSITIVE_INFINITY : end.atMs - history.clockOffsetMs
-      const recoveredMs = Math.min(...next, endedMs)
-      const before = audit.slice(0, audit.findIndex((row) => row.what === 'lease' && row.token === token))
-      const crashes = before.filter(({ what }) => what === 'attempt').toReversed()
-      const inARow = crashes.findIndex(({ detail }) => detail !== 'worker-lost')
-      const count = inARow < 0 ? crashes.length : inARow
-      const backoffMs = count === 0 ? 0 : CRASH_BACKOFF_MS * 2 ** (count - 1) + 1000
-      const outageMs = history.outages
-        .filter(({ upMs, downMs }) => upMs > atMs && downMs < recoveredMs)
-        .reduce((sum, { upMs, downMs }) => sum + (upMs - downMs) + RESTART_LIMIT_MS, 0)
-      return [{ job, life, tookMs: recoveredMs - atMs, limitMs: life.leaseMs + RECOVERY_SLACK_MS + backoffMs + outageMs }]
-    }),
-  )
-}
-
-function restartsOf(history: History): readonly { readonly mode: string; readonly tookMs: number }[] {
-  const recordedMs = history.audit.filter(({ what }) => what === 'outcome').map(({ atMs }) => atMs - history.clockOffsetMs)
-  return history.outages.map(({ mode, upMs }) => {
-    const first = recordedMs.find((ms) => ms > upMs)
-    return { mode, tookMs: (first ?? Number.POSITIVE_INFINITY) - upMs }
-  })
-}
-
-/** I10: work goes on elsewhere within the lease and 5 s, and within 10 s of a restart; no host process dies by itself. */
-function progress(
-  history: History,
-  recoveries: readonly Recovery[],
-  restarts: readonly { readonly mode: string; readonly tookMs: number }[],
-): Verdict {
-  const violations = [...history.problems]
-  for (const { job, life, tookMs, limitMs } of recoveries) {
-    if (tookMs > limitMs) violations.push(`job ${job} of killed ${life.slot} went on after ${Math.round(tookMs)} ms, allowed ${Math.round(limitMs)}`)
-  }
-  for (const { mode, tookMs } of restarts) {
-    if (tookMs > RESTART_LIMIT_MS) violations.push(`work resumed ${Math.round(tookMs)} ms after the database was back (${mode})`)
-  }
-  for (const life of history.unordered) violations.push(`${life.slot} (pid ${life.pid}) ended by itself: ${life.exit}`)
-  return { name: 'I10', promise: 'work goes on within its bounds; no host process dies', checked: recoveries.length + restarts.length, violations }
 }
 
 /** A cancel's answer is kept: `cancelled` and `cancelling` jobs end cancelled, `finished` ones stay as they were. */
@@ -424,11 +319,18 @@ function cancels(history: History, cases: ReadonlyMap<string, Case>): Verdict {
     const status = String(entry['status'])
     if (status === 'not-found') violations.push(`job ${job} was not found by a cancel`)
     if (row === undefined || row.state === null) continue
-    if (status === 'finished' && row.state !== entry['state']) violations.push(`cancel found job ${job} ${String(entry['state'])}, it is ${row.state}`)
+    if (status === 'finished' && row.state !== entry['state'])
+      violations.push(`cancel found job ${job} ${String(entry['state'])}, it is ${row.state}`)
     const isPromised = status === 'cancelled' || status === 'cancelling'
-    if (isPromised && history.drained && row.state !== 'cancelled') violations.push(`cancel of job ${job} was answered ${status}, it ended ${row.state}`)
+    if (isPromised && history.drained && row.state !== 'cancelled')
+      violations.push(`cancel of job ${job} was answered ${status}, it ended ${row.state}`)
   }
-  return { name: 'cancel', promise: 'what a cancel was answered is what becomes of the job', checked, violations }
+  return {
+    name: 'cancel',
+    promise: 'what a cancel was answered is what becomes of the job',
+    checked,
+    violations,
+  }
 }
 
 /** No job starts before it is due, by PostgreSQL's clock. */
@@ -448,16 +350,16 @@ function dueTimes(history: History, cases: ReadonlyMap<string, Case>): Verdict {
 }
 
 /**
- * A lease is taken away for a reason only: its worker died, stood still, was cut off, or the database was away. Each
- * worker that was stopped past its lease notices by itself that it lost it.
+ * A lease is taken away for a reason only: its worker died, stood still, was cut off, or the database was away.
  */
 function rescues(history: History, cases: ReadonlyMap<string, Case>): Verdict {
   const violations: string[] = []
-  const slotOfWorker = new Map<string, Life>()
-  for (const { life, entry } of history.workers) if (entry['workerId'] !== undefined) slotOfWorker.set(String(entry['workerId']), life)
+  const slots = [...new Set(history.workers.map(({ life }) => life.slot))]
   const spans = [
     ...history.disturbances,
-    ...history.outages.flatMap(({ downMs, upMs }) => [...new Set([...slotOfWorker.values()].map(({ slot }) => slot))].map((slot) => ({ slot, fromMs: downMs, toMs: upMs }))),
+    ...history.outages.flatMap(({ downMs, upMs }) =>
+      slots.map((slot) => ({ slot, fromMs: downMs, toMs: upMs })),
+    ),
   ]
   let checked = 0
   let unexplained = 0
@@ -472,7 +374,10 @@ function rescues(history: History, cases: ReadonlyMap<string, Case>): Verdict {
       const isExplained =
         life.endedMs !== undefined && life.endedMs <= ms
           ? true
-          : spans.some(({ slot, fromMs, toMs }) => slot === life.slot && fromMs <= ms && ms <= toMs + life.leaseMs + RECOVERY_SLACK_MS)
+          : spans.some(
+              ({ slot, fromMs, toMs }) =>
+                slot === life.slot && fromMs <= ms && ms <= toMs + life.leaseMs + RECOVERY_SLACK_MS,
+            )
       if (!isExplained) {
         unexplained += 1
         violations.push(`job ${row.id} was taken from ${life.slot}, which lived and was undisturbed`)
@@ -481,5 +386,10 @@ function rescues(history: History, cases: ReadonlyMap<string, Case>): Verdict {
   }
   // A machine that is busy with other things can make a heartbeat late; a rescue that takes from the living does so all the time.
   const allowed = Math.max(5, Math.ceil(checked * 0.05))
-  return { name: 'rescue', promise: 'leases are taken from dead, stopped or cut-off workers only', checked, violations: unexplained > allowed ? violations : [] }
+  return {
+    name: 'rescue',
+    promise: 'leases are taken from dead, stopped or cut-off workers only',
+    checked,
+    violations: unexplained > allowed ? violations : [],
+  }
 }

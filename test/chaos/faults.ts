@@ -129,7 +129,8 @@ async function killWorker(stage: Stage, random: Random): Promise<void> {
 
 async function makeZombie(stage: Stage, random: Random): Promise<void> {
   await withWorker(stage, random, async (slot) => {
-    const isBusy = () => [...slot.life.history.running().values()].some(({ name }) => name === 'steady' || name === 'long')
+    const isBusy = () =>
+      [...slot.life.history.running().values()].some(({ name }) => name === 'steady' || name === 'long')
     await waitFor(stage, 2000, () => isBusy() || !slot.alive)
     if (!slot.alive) return
     const { life } = slot
@@ -148,7 +149,8 @@ async function makeZombie(stage: Stage, random: Random): Promise<void> {
     if (!gone || held.length === 0) return
     stage.counts.zombies += 1
     const refused = () =>
-      life.history.read().filter((entry) => entry.kind === 'refused' && entry.t >= disturbance.toMs - 1).length
+      life.history.read().filter((entry) => entry.kind === 'refused' && entry.t >= disturbance.toMs - 1)
+        .length
     await waitFor(stage, 3000, () => refused() > 0)
     stage.counts.zombieWritesRefused += refused()
   })
@@ -157,7 +159,10 @@ async function makeZombie(stage: Stage, random: Random): Promise<void> {
 function hasStarted(slot: Slot, job: string, otherThan: string): boolean {
   return slot.life.history
     .read()
-    .some((entry) => entry.kind === 'start' && entry['job'] === job && `${job}:${String(entry['token'])}` !== otherThan)
+    .some(
+      (entry) =>
+        entry.kind === 'start' && entry['job'] === job && `${job}:${String(entry['token'])}` !== otherThan,
+    )
 }
 
 async function stopWorker(stage: Stage, random: Random): Promise<void> {
@@ -215,8 +220,27 @@ async function restartDatabase(stage: Stage): Promise<void> {
 }
 
 /** Statements whose answers get lost, of workers and of producers. */
-const workerStatements = ['settle_completed', 'settle_and_claim', 'settle_attempts', 'claim_jobs', 'claim_jobs', 'claim_parked_jobs', 'settle_and_claim', 'promote_jobs', 'renew_leases', 'release_unknown_leases', 'requeue_lost_leases']
-const producerStatements = ['enqueue_jobs', 'enqueue_keyed_jobs', 'enqueue_keyed_jobs', 'commit', 'commit', 'cancel_job']
+const workerStatements = [
+  'settle_completed',
+  'settle_and_claim',
+  'settle_attempts',
+  'claim_jobs',
+  'claim_jobs',
+  'claim_parked_jobs',
+  'settle_and_claim',
+  'promote_jobs',
+  'renew_leases',
+  'release_unknown_leases',
+  'requeue_lost_leases',
+]
+const producerStatements = [
+  'enqueue_jobs',
+  'enqueue_keyed_jobs',
+  'enqueue_keyed_jobs',
+  'commit',
+  'commit',
+  'cancel_job',
+]
 
 async function loseReply(stage: Stage, random: Random): Promise<void> {
   const isWorker = random.chance(0.6)

@@ -49,6 +49,10 @@ function applyEdit(dir: string, { file, find, replace }: Edit): void {
   const target = path.join(dir, file.replace(/\.ts$/, '.js'))
   const text = fs.readFileSync(target, 'utf8')
   const times = text.split(find).length - 1
-  if (times !== 1) throw new Error(`the control does not fit ${file} any more: "${find}" is there ${times} times`)
-  fs.writeFileSync(target, text.replace(find, () => replace))
+  if (times !== 1)
+    throw new Error(`the control does not fit ${file} any more: "${find}" is there ${times} times`)
+  fs.writeFileSync(
+    target,
+    text.replace(find, () => replace),
+  )
 }

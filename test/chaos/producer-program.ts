@@ -92,7 +92,13 @@ async function noted(
   note('intent', { way, keys, ...facts })
   try {
     const answers = await call()
-    note('ack', { way, keys, ids: answers.map(({ id }) => id), statuses: answers.map(({ status }) => status), ...facts })
+    note('ack', {
+      way,
+      keys,
+      ids: answers.map(({ id }) => id),
+      statuses: answers.map(({ status }) => status),
+      ...facts,
+    })
     for (const { id } of answers) recent.push(id)
     if (recent.length > 60) recent.splice(0, recent.length - 60)
     return 'done'
@@ -115,14 +121,17 @@ async function plain(): Promise<void> {
 async function inTransaction(): Promise<void> {
   const { name, input } = someJob()
   const rollBack = random.chance(0.3)
-  await noted('transaction', [keyOf(input)], async () =>
-    await app.transaction(async (tx) => {
-      await order(tx, input)
-      const answer = await tx.enqueue(jobs[name], input)
-      if (random.chance(0.3)) await delay(random.whole(1, 40))
-      if (rollBack) throw new RolledBackOnPurpose()
-      return [answer]
-    }),
+  await noted(
+    'transaction',
+    [keyOf(input)],
+    async () =>
+      await app.transaction(async (tx) => {
+        await order(tx, input)
+        const answer = await tx.enqueue(jobs[name], input)
+        if (random.chance(0.3)) await delay(random.whole(1, 40))
+        if (rollBack) throw new RolledBackOnPurpose()
+        return [answer]
+      }),
   )
 }
 
@@ -131,15 +140,18 @@ async function withSavepoint(): Promise<void> {
   const given = someJob()
   const lost = someJob()
   note('intent', { way: 'savepoint', keys: [keyOf(lost.input)] })
-  await noted('transaction', [keyOf(given.input)], async () =>
-    await app.transaction(async (tx) => {
-      await tx.query('savepoint before_job')
-      await order(tx, lost.input)
-      await tx.enqueue(jobs[lost.name], lost.input)
-      await tx.query('rollback to savepoint before_job')
-      await order(tx, given.input)
-      return [await tx.enqueue(jobs[given.name], given.input)]
-    }),
+  await noted(
+    'transaction',
+    [keyOf(given.input)],
+    async () =>
+      await app.transaction(async (tx) => {
+        await tx.query('savepoint before_job')
+        await order(tx, lost.input)
+        await tx.enqueue(jobs[lost.name], lost.input)
+        await tx.query('rollback to savepoint before_job')
+        await order(tx, given.input)
+        return [await tx.enqueue(jobs[given.name], given.input)]
+      }),
   )
   note('rolled-back', { way: 'savepoint', keys: [keyOf(lost.input)] })
 }
@@ -149,7 +161,9 @@ async function unique(): Promise<void> {
   const uniqueKey = `unique-${random.whole(1, 20)}`
   const input = { key, ms: random.whole(20, 400) }
   if (random.chance(0.6)) {
-    await noted('unique', [key], async () => [await app.enqueue(jobs.steady, input, { uniqueKey })], { uniqueKey })
+    await noted('unique', [key], async () => [await app.enqueue(jobs.steady, input, { uniqueKey })], {
+      uniqueKey,
+    })
     return
   }
   const rollBack = random.chance(0.4)
@@ -172,7 +186,9 @@ async function idempotent(): Promise<void> {
   const { name, input } = someJob()
   const idempotencyKey = keyOf(input)
   const call = async () =>
-    await noted('idempotent', [idempotencyKey], async () => [await app.enqueue(jobs[name], input, { idempotencyKey })])
+    await noted('idempotent', [idempotencyKey], async () => [
+      await app.enqueue(jobs[name], input, { idempotencyKey }),
+    ])
   for (;;) {
     const came = await call()
     if (came === 'done') break
@@ -193,25 +209,35 @@ async function bulk(): Promise<void> {
     const { name, input } = someJob()
     return { job: jobs[name], input }
   })
-  await noted('bulk', many.map(({ input }) => keyOf(input as Record<string, unknown>)), async () => await app.enqueueMany(many))
+  await noted(
+    'bulk',
+    many.map(({ input }) => keyOf(input as Record<string, unknown>)),
+    async () => await app.enqueueMany(many),
+  )
 }
 
 async function bySql(): Promise<void> {
   const { name, input } = someJob()
-  await noted('sql', [keyOf(input)], async () =>
-    await app.transaction(async (tx) => {
-      await order(tx, input)
-      const { rows } = await tx.query<{ id: string; status: string }>(
-        'select id::text, status from holdfast.enqueue($1, $2)',
-        [name, JSON.stringify(input)],
-      )
-      return rows
-    }),
+  await noted(
+    'sql',
+    [keyOf(input)],
+    async () =>
+      await app.transaction(async (tx) => {
+        await order(tx, input)
+        const { rows } = await tx.query<{ id: string; status: string }>(
+          'select id::text, status from holdfast.enqueue($1, $2)',
+          [name, JSON.stringify(input)],
+        )
+        return rows
+      }),
   )
 }
 
 async function cancelSome(): Promise<void> {
-  const id = recent.length > 0 && random.chance(0.7) ? recent.at(-random.whole(1, Math.min(8, recent.length))) : undefined
+  const id =
+    recent.length > 0 && random.chance(0.7)
+      ? recent.at(-random.whole(1, Math.min(8, recent.length)))
+      : undefined
   if (id === undefined) return
   note('cancel-intent', { job: id })
   try {

@@ -8,7 +8,7 @@ import { Inspector } from './audit.ts'
 import { check, type Verdicts } from './checker.ts'
 import { type FaultCounts, type FaultName, faults, paceOfFaults, type Stage } from './faults.ts'
 import { type Life, Slot } from './fleet.ts'
-import { machineMs } from './history-log.ts'
+import { type Entry, machineMs } from './history-log.ts'
 import { copyPackage, type Edit } from './package-copy.ts'
 import { seededRandom } from './random.ts'
 
@@ -34,6 +34,8 @@ export interface ChaosReport extends Verdicts {
   readonly violations: readonly string[]
   readonly ok: boolean
   readonly jobs: number
+  /** What the workers' `worker.error` events told, each once. */
+  readonly workerErrors: readonly string[]
   readonly attempts: number
   readonly drainedInMs: number | undefined
   /** Folder of histories and logs; removed if all went well. */
@@ -48,6 +50,15 @@ const MINIMA_OF_THREE_MINUTES = {
   lostReplies: 20,
   restarts: 3,
 } as const satisfies Partial<FaultCounts>
+
+/** How often each fault has to hit in a run of `minutes`. */
+export function leastOf(minutes: number): Readonly<Record<keyof typeof MINIMA_OF_THREE_MINUTES, number>> {
+  const scaled = Object.entries(MINIMA_OF_THREE_MINUTES).map(([name, least]) => [
+    name,
+    Math.max(1, Math.round((least * minutes) / 3)),
+  ])
+  return Object.fromEntries(scaled) as Record<keyof typeof MINIMA_OF_THREE_MINUTES, number>
+}
 
 const LEASES_MS = [1500, 1500, 2000, 2000]
 const PRODUCER_EVERY_MS = 60
@@ -93,16 +104,36 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     for (const [index, leaseMs] of LEASES_MS.entries()) {
       const settings = { marks, knowsRare: index % 2 === 0 }
       const program = copy.workerProgram
-      workers.push(await Slot.open({ ...common, name: `worker-${index + 1}`, program, leaseMs, settings, onUnordered: onWorkerEnd }))
+      workers.push(
+        await Slot.open({
+          ...common,
+          name: `worker-${index + 1}`,
+          program,
+          leaseMs,
+          settings,
+          onUnordered: onWorkerEnd,
+        }),
+      )
     }
     for (const name of ['producer-1', 'producer-2']) {
       const settings = { marks, seed: options.seed, everyMs: PRODUCER_EVERY_MS }
       const program = copy.producerProgram
       producers.push(
-        await Slot.open({ ...common, name, program, leaseMs: 1500, settings, onUnordered: (life) => unordered.push(life) }),
+        await Slot.open({
+          ...common,
+          name,
+          program,
+          leaseMs: 1500,
+          settings,
+          onUnordered: (life) => unordered.push(life),
+        }),
       )
     }
-    await until(() => [...workers, ...producers].every(({ ready }) => ready), 20_000, 'the processes did not start')
+    await until(
+      () => [...workers, ...producers].every(({ ready }) => ready),
+      20_000,
+      'the processes did not start',
+    )
 
     const samples = new Map<string, string>()
     await disturb(stage, options, samples)
@@ -114,7 +145,10 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       left: drain.left,
     }
     const verdicts = check(history)
-    const report = reportOf(options, stage, verdicts, history, { artifacts, drainedInMs: drain.left === 0 ? drain.tookMs : undefined })
+    const report = reportOf(options, stage, verdicts, history, {
+      artifacts,
+      drainedInMs: drain.left === 0 ? drain.tookMs : undefined,
+    })
     if (report.ok) fs.rmSync(artifacts, { recursive: true, force: true })
     else keep(artifacts, history, report)
     return report
@@ -156,7 +190,8 @@ async function disturb(stage: Stage, options: ChaosOptions, samples: Map<string,
   const telling = every(5000, over, () => options.onProgress?.(progressOf(stage, untilMs - machineMs())))
   const sampling = every(3000, over, async () => {
     if (!stage.isUp) return
-    for (const [job, end] of await endsOf(stage.inspector, 'order by finished_at desc limit 100')) samples.set(job, end)
+    for (const [job, end] of await endsOf(stage.inspector, 'order by finished_at desc limit 100'))
+      samples.set(job, end)
   })
   const poisoning = every(9000, over, async () => await poison(stage, options))
   await Promise.all([...loops, telling, sampling, poisoning])
@@ -188,7 +223,8 @@ interface Drain {
 /** Producers end first; then all jobs have to, with nothing broken any more; then the workers stop as in a deploy. */
 async function drainAll(stage: Stage, withinMs: number): Promise<Drain> {
   for (const slot of stage.producers) {
-    if (!(await slot.stop(40_000))) stage.problems.push(`${slot.name} did not end: a call of its never came back`)
+    if (!(await slot.stop(40_000)))
+      stage.problems.push(`${slot.name} did not end: a call of its never came back`)
   }
   const fromMs = machineMs()
   let left = await stage.inspector.unfinished()
@@ -207,7 +243,9 @@ async function drainAll(stage: Stage, withinMs: number): Promise<Drain> {
 async function collect(stage: Stage, unordered: readonly Life[], samples: ReadonlyMap<string, string>) {
   const { inspector } = stage
   const orders = await inspector.query<{ key: string }>('select key from orders')
-  const [held] = await inspector.query<{ count: number }>('select count(*)::int as count from holdfast.unique_key')
+  const [held] = await inspector.query<{ count: number }>(
+    'select count(*)::int as count from holdfast.unique_key',
+  )
   return {
     workers: stage.workers.flatMap((slot) => slot.entries()),
     producers: stage.producers.flatMap((slot) => slot.entries()),
@@ -237,15 +275,19 @@ function reportOf(
   { minutes, seed }: ChaosOptions,
   stage: Stage,
   verdicts: Verdicts,
-  history: { readonly jobs: readonly unknown[]; readonly workers: readonly { readonly entry: { readonly kind: string } }[] },
+  history: {
+    readonly jobs: readonly unknown[]
+    readonly workers: readonly { readonly entry: Entry }[]
+  },
   facts: { readonly artifacts: string; readonly drainedInMs: number | undefined },
 ): ChaosReport {
-  const shortages = Object.entries(MINIMA_OF_THREE_MINUTES).flatMap(([name, ofThree]) => {
-    const least = Math.max(1, Math.round((ofThree * minutes) / 3))
+  const shortages = Object.entries(leastOf(minutes)).flatMap(([name, least]) => {
     const hit = stage.counts[name as keyof FaultCounts]
     return hit < least ? [`${name}: ${hit}, at least ${least} must hit`] : []
   })
-  const violations = verdicts.verdicts.flatMap(({ name, violations: found }) => found.map((text) => `${name}: ${text}`))
+  const violations = verdicts.verdicts.flatMap(({ name, violations: found }) =>
+    found.map((text) => `${name}: ${text}`),
+  )
   return {
     ...verdicts,
     ...facts,
@@ -257,6 +299,11 @@ function reportOf(
     violations,
     ok: shortages.length === 0 && violations.length === 0,
     jobs: history.jobs.length,
+    workerErrors: [
+      ...new Set(
+        history.workers.flatMap(({ entry }) => (entry.kind === 'error' ? [String(entry['error'])] : [])),
+      ),
+    ],
     attempts: history.workers.filter(({ entry }) => entry.kind === 'start').length,
   }
 }
@@ -264,7 +311,10 @@ function reportOf(
 function keep(artifacts: string, history: object, report: ChaosReport): void {
   const { audit } = history as { readonly audit: readonly object[] }
   fs.writeFileSync(path.join(artifacts, 'audit.jsonl'), audit.map((row) => JSON.stringify(row)).join('\n'))
-  fs.writeFileSync(path.join(artifacts, 'violations.txt'), [...report.shortages, ...report.violations].join('\n'))
+  fs.writeFileSync(
+    path.join(artifacts, 'violations.txt'),
+    [...report.shortages, ...report.violations].join('\n'),
+  )
 }
 
 function progressOf({ counts }: Stage, leftMs: number): string {

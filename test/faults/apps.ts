@@ -1,5 +1,5 @@
-import { type App, type AppOptions, defineApp } from '../../src/index.ts'
 import type { EventMap, EventName } from '../../src/base/events.ts'
+import { type App, type AppOptions, defineApp } from '../../src/index.ts'
 import { openMigratedPglite } from '../support/backends.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
 import { eventually, type WaitOptions } from '../support/eventually.ts'
@@ -29,7 +29,10 @@ export class EventLog {
     where: (facts: EventMap[N]) => boolean = () => true,
     options: WaitOptions = {},
   ): Promise<EventMap[N]> {
-    return (await eventually(`event "${name}"`, () => this.of(name).find(where), { pollMs: 5, ...options })) as EventMap[N]
+    return (await eventually(`event "${name}"`, () => this.of(name).find(where), {
+      pollMs: 5,
+      ...options,
+    })) as EventMap[N]
   }
 }
 
@@ -92,7 +95,13 @@ export interface EmbeddedApp extends AsyncDisposable {
 /** An application over an embedded database. */
 export async function openEmbeddedApp(settings: AppSettings): Promise<EmbeddedApp> {
   const instance = await openMigratedPglite()
-  const app = defineApp({ shutdownMs: 0, shutdownGraceMs: 100, ...settings, database: instance, name: 'test' })
+  const app = defineApp({
+    shutdownMs: 0,
+    shutdownGraceMs: 100,
+    ...settings,
+    database: instance,
+    name: 'test',
+  })
   return {
     app,
     events: new EventLog(app),

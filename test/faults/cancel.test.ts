@@ -36,7 +36,11 @@ for (const [kind, open] of [
       gate.open()
 
       expect([first.status, second.status]).toEqual(['cancelling', 'cancelling'])
-      expect(await app.job(id).wait({ timeoutMs: 5000 })).toMatchObject({ state: 'cancelled', result: null, attempts: 1 })
+      expect(await app.job(id).wait({ timeoutMs: 5000 })).toMatchObject({
+        state: 'cancelled',
+        result: null,
+        attempts: 1,
+      })
       await events.first('job.cancelled')
       expect(await app.job(id).cancel()).toEqual({ status: 'finished', state: 'cancelled' })
       expect(events.of('attempt.started')).toHaveLength(1)
@@ -52,7 +56,10 @@ for (const [kind, open] of [
     const scheduled = await app.enqueue(job, null, { delayMs: 100 })
     const unknown = await app.job('999999').cancel()
 
-    const answers = [await app.job(waiting.id).cancel({ reason: 'why' }), await app.job(scheduled.id).cancel()]
+    const answers = [
+      await app.job(waiting.id).cancel({ reason: 'why' }),
+      await app.job(scheduled.id).cancel(),
+    ]
     await app.worker().start()
     const other = await app.enqueue(job, null, { delayMs: 200 })
     await app.job(other.id).wait({ timeoutMs: 5000 })
@@ -68,7 +75,11 @@ for (const [kind, open] of [
 
 it('a running handler is told of its cancel within a second', async () => {
   const reasons: unknown[] = []
-  const job = defineJob({ ...base, name: 'told', handler: async (ctx) => void reasons.push(await aborted(ctx.signal)) })
+  const job = defineJob({
+    ...base,
+    name: 'told',
+    handler: async (ctx) => void reasons.push(await aborted(ctx.signal)),
+  })
   await using opened = await openApp({ jobs: [job], leaseMs: 60_000 })
   const { app, events } = opened
   await app.worker().start()
@@ -106,7 +117,10 @@ it('a handler in another process is told of its cancel within a second', async (
 
   expect(performance.now() - fromMs).toBeLessThan(1000)
   expect(told).toMatchObject({ job: id, reason: 'JobCancelledError' })
-  expect(await opened.app.job(id).wait({ timeoutMs: 5000 })).toMatchObject({ state: 'cancelled', attempts: 1 })
+  expect(await opened.app.job(id).wait({ timeoutMs: 5000 })).toMatchObject({
+    state: 'cancelled',
+    attempts: 1,
+  })
 })
 
 it('with notifications lost it is told within a heartbeat', async () => {

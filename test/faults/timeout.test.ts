@@ -1,8 +1,8 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
-import { defineJob, JobTimeoutError } from '../../src/index.ts'
 import { startTimer } from '../../src/base/sleep.ts'
+import { defineJob, JobTimeoutError } from '../../src/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { openApp, openEmbeddedApp } from './apps.ts'
 import { aborted, anything, Gate } from './handlers.ts'
@@ -32,7 +32,11 @@ for (const [kind, open] of [
 
     const { id } = await app.enqueue(job, null)
 
-    expect(await app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'discarded', attempts: 2, reason: 'no attempts left' })
+    expect(await app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({
+      state: 'discarded',
+      attempts: 2,
+      reason: 'no attempts left',
+    })
     expect(events.of('attempt.failed')).toMatchObject([{ jobId: id, attempt: 1, timedOut: true }])
     expect(events.of('job.discarded')).toMatchObject([{ jobId: id, attempt: 2 }])
     expect(reasons).toHaveLength(2)
@@ -58,7 +62,11 @@ it('a handler that succeeds after its timeout but within the grace has completed
 
   const { id } = await app.enqueue(job, null)
 
-  expect(await app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed', result: 'did it', attempts: 1 })
+  expect(await app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({
+    state: 'completed',
+    result: 'did it',
+    attempts: 1,
+  })
   expect(await db.sql('select late from holdfast.outcome where job_id = $1', [id])).toEqual([{ late: true }])
   expect(events.of('job.completed')).toMatchObject([{ jobId: id, late: true }])
   expect(events.of('attempt.started')).toHaveLength(1)
@@ -178,7 +186,9 @@ it('a timeout of 24 days and a grace do not fire at once', async () => {
 
 it('a wait of 2^31 ms, or of a hundred years, is kept in parts and does not fire', async () => {
   let fired = 0
-  const stops = [2 ** 31 - 1, 2 ** 31, 36_525 * 86_400_000].map((ms) => startTimer(ms, () => void (fired += 1)))
+  const stops = [2 ** 31 - 1, 2 ** 31, 36_525 * 86_400_000].map((ms) =>
+    startTimer(ms, () => void (fired += 1)),
+  )
   await new Promise((resolve) => setTimeout(resolve, 50))
   for (const stop of stops) stop()
 
@@ -192,7 +202,13 @@ it('a job due in 30 days neither starts nor makes the worker look more often', a
   await app.worker().start()
   await app.enqueue(job, null, { delayMs: 2_592_000_000 })
   const statements = async () =>
-    Number((await db.sql(`select sum(xact_commit)::int as n from pg_stat_database where datname = current_database()`))[0]?.['n'])
+    Number(
+      (
+        await db.sql(
+          `select sum(xact_commit)::int as n from pg_stat_database where datname = current_database()`,
+        )
+      )[0]?.['n'],
+    )
   await new Promise((resolve) => setTimeout(resolve, 1500))
   const before = await statements()
   await new Promise((resolve) => setTimeout(resolve, 2000))

@@ -25,6 +25,8 @@ export interface CliProcess {
   /** Waits until its output holds `text`. */
   says(text: string): Promise<void>
   signal(signal: NodeJS.Signals): void
+  /** Closes the pipe that it writes its standard output to. */
+  closeOutput(): void
   [Symbol.asyncDispose](): Promise<void>
 }
 
@@ -50,7 +52,8 @@ export class CliProject {
       [tsc, '-p', path.join(root, 'tsconfig.build.json'), '--outDir', outDir],
       { encoding: 'utf8' },
     )
-    if (!fs.existsSync(path.join(outDir, 'cli/main.js'))) throw new Error(`the package does not compile: ${stdout}`)
+    if (!fs.existsSync(path.join(outDir, 'cli/main.js')))
+      throw new Error(`the package does not compile: ${stdout}`)
     this.write('package.json', '{ "type": "module" }')
   }
 
@@ -94,6 +97,7 @@ export class CliProject {
         })
       },
       signal: (signal) => void child.kill(signal),
+      closeOutput: () => void child.stdout.destroy(),
       async [Symbol.asyncDispose]() {
         if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
         await ended
@@ -146,7 +150,7 @@ const sleep = (ms: number, signal?: AbortSignal) => new Promise<void>((resolve, 
 })
 export const work = defineJob({
   name: Kind.Work, input, idempotent: true, maxAttempts: 2, timeoutMs: Number(process.env.TIMEOUT_MS ?? 60_000), abortGraceMs: 200,
-  retry: { kind: 'fixed', delayMs: 3_600_000 },
+  retry: { type: 'fixed', delayMs: 3_600_000 },
   handler: async (ctx, given) => {
     ctx.log.info('working', { n: given.n })
     if (given.fail) throw new Error(given.fail)
@@ -159,7 +163,7 @@ export const work = defineJob({
 export const mail = defineJob({ name: 'mail.send', queue: 'mail', input, idempotent: true, handler: async () => {} })
 export default defineApp({
   name: 'cli-test', database: process.env.DATABASE_URL ?? 'pglite:./data', jobs: [work, mail],
-  queues: { default: {}, mail: { concurrency: 3 } }, leaseMs: 1000, maxPollMs: 500, shutdownGraceMs: 300,
+  queues: { default: {}, mail: { concurrency: 3 } }, leaseMs: 1000, maxPollMs: Number(process.env.POLL_MS ?? 500), shutdownGraceMs: 300,
   shutdownMs: Number(process.env.SHUTDOWN_MS ?? 15_000),
 })
 `

@@ -106,7 +106,7 @@ describeEachHome('every door', ({ kind, open }) => {
     })
 
     it('refuses what the schema refuses and jobs that are not listed, and stores nothing', async () => {
-      const stranger = defineJob({ ...order, name: 'stranger', handler: () => {} })
+      const stranger = defineJob({ name: 'stranger', input: order.input, idempotent: true, handler: () => {} })
       const stored = async () =>
         await home.sql('select from holdfast.job where name in ($1, $2)', [order.name, stranger.name])
       const before = await stored()
@@ -126,7 +126,7 @@ describeEachHome('every door', ({ kind, open }) => {
 describeEachHome('enqueue', ({ open }) => {
   it('refuses a job that only looks like one of the application', async () => {
     await using home = await open({ jobs: [order] })
-    const double = defineJob({ ...order, handler: () => {} })
+    const double = defineJob({ name: order.name, input: order.input, idempotent: true, handler: () => {} })
     for (const job of [double, undefined, null, { name: 'sales.sendConfirmation' }, 'sales.sendConfirmation']) {
       await expect(home.app.enqueue(job as unknown as typeof order, { orderId: '1' })).rejects.toThrow(
         UnknownJobError,

@@ -74,6 +74,8 @@ export async function runInHandler<T>(home: Home, work: (ctx: JobContext) => Pro
       reject(error as Error)
     }
   })
+  // It may be through before the enqueue has been answered.
+  promise.catch(() => {})
   await home.app.enqueue(errand, key)
   return await promise.finally(() => errands.delete(key))
 }

@@ -1,15 +1,24 @@
 import { expect, it } from 'vitest'
-import { run } from '../../src/driver/operation.ts'
 import { EventHub } from '../../src/base/events.ts'
+import { run } from '../../src/driver/operation.ts'
 import { releaseUnknownLeases } from '../../src/jobs/sql/release-unknown-leases.ts'
 import { renewLeases } from '../../src/jobs/sql/renew-leases.ts'
 import { rescueJobs } from '../../src/worker/maintenance/rescuer.ts'
-import { claim, complete, databaseOf, enqueue, failed, handedBack, register, settle } from '../faults/steps.ts'
+import {
+  claim,
+  complete,
+  databaseOf,
+  enqueue,
+  failed,
+  handedBack,
+  register,
+  settle,
+} from '../faults/steps.ts'
 import { describeEachBackend } from '../support/backends.ts'
 
-describeEachBackend('the fence of a lease', ({ open }) => {
+describeEachBackend('the fence of a lease', (suite) => {
   async function openSteps() {
-    const backend = await open()
+    const backend = await suite.open()
     const database = databaseOf(backend.driver)
     const events = new EventHub()
     return {
@@ -215,7 +224,10 @@ describeEachBackend('the fence of a lease', ({ open }) => {
     const [dead, alive] = [await register(database), await register(database)]
     const low = await enqueue(database, 1, { priority: 5 })
     const high = await enqueue(database, 2, { priority: 1 })
-    await steps.sql(`insert into holdfast.unique_key (job_id, tenant, name, key) values ($1, '', 'step', 'k')`, [low[0]])
+    await steps.sql(
+      `insert into holdfast.unique_key (job_id, tenant, name, key) values ($1, '', 'step', 'k')`,
+      [low[0]],
+    )
     await claim(database, dead, 3)
     await steps.expire(dead)
     await steps.rescue()
@@ -237,7 +249,9 @@ describeEachBackend('the fence of a lease', ({ open }) => {
       await steps.rescue()
     }
 
-    const [job] = await steps.sql('select state, attempts::int, reason from holdfast.jobs where id = $1', [id])
+    const [job] = await steps.sql('select state, attempts::int, reason from holdfast.jobs where id = $1', [
+      id,
+    ])
     expect(job).toEqual({ state: 'discarded', attempts: 2, reason: 'worker lost on the last attempt' })
     expect(await steps.sql('select ended::text, attempt::int from holdfast.attempt')).toEqual([
       { ended: 'worker-lost', attempt: 1 },

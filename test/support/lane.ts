@@ -44,7 +44,8 @@ export class Lane {
   destroy(): void {
     clearTimeout(this.#timer)
     this.#queue.length = 0
-    if (this.#source.connecting) this.#source.destroy()
+    // Node 20 leaks the handle of a socket that is reset while it still says its goodbye, and then spins at exit.
+    if (this.#source.connecting || this.#source.writableEnded) this.#source.destroy()
     else this.#source.resetAndDestroy()
   }
 

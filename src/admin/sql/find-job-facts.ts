@@ -1,5 +1,6 @@
 import { operation, type Row } from '../../driver/operation.ts'
 import { sql } from '../../driver/sql.ts'
+import { hasAttempt, hasEnded } from '../../jobs/sql/probes.ts'
 
 /**
  * All that is stored of one job, with the place it is in. JSON comes as text, digit for digit. `state` is null if
@@ -81,8 +82,8 @@ export const findJobFacts = operation({
         null, null, null, null, null
       from ${t.lease} l cross join lateral unnest(l.job_ids, l.attempts, l.crashes) h (job_id, attempt, crashes)
       where h.job_id = job.id
-        and not exists (select from ${t.attempt} a where a.job_id = job.id and a.token = l.token)
-        and not exists (select from ${t.outcome} o where o.job_id = job.id)
+        and not ${hasAttempt(t, sql`job.id`, sql`l.token`)}
+        and not ${hasEnded(t, sql`job.id`)}
       union all
       select o.state::text, o.attempts, null, null, null, null, o.reason, null, o.token, null, null, o.finished_at,
         o.duration_ms, o.late, o.result, o.error

@@ -1,5 +1,6 @@
 import { operation, type Row } from '../../driver/operation.ts'
 import { sql } from '../../driver/sql.ts'
+import { hasAttempt, hasEnded } from '../../jobs/sql/probes.ts'
 
 /**
  * What a waiting job depends on: whether its queue is paused, which live workers serve it, how many jobs stand
@@ -32,8 +33,8 @@ export const findSurroundings = operation({
       (select coalesce(sum(slots), 0)::int4 from serving) as slots,
       (select count(*)::int4 from ${t.lease} l cross join lateral unnest(l.job_ids) h (job_id)
         where l.worker_id in (select id from serving)
-          and not exists (select from ${t.attempt} a where a.job_id = h.job_id and a.token = l.token)
-          and not exists (select from ${t.outcome} o where o.job_id = h.job_id)
+          and not ${hasAttempt(t, sql`h.job_id`, sql`l.token`)}
+          and not ${hasEnded(t, sql`h.job_id`)}
           and exists (select from ${t.job} j where j.id = h.job_id and j.queue = ${p.queue})) as executing,
       (select count(*)::int4 from (select from ${t.ready} r where r.queue = ${p.queue}
         and (r.priority, r.seq) < (${p.priority}, ${p.seq}) order by r.priority, r.seq limit 10001) before) as ahead

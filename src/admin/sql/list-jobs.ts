@@ -1,5 +1,6 @@
 import { operation, type Row } from '../../driver/operation.ts'
 import { sql } from '../../driver/sql.ts'
+import { hasAttempt, hasEnded } from '../../jobs/sql/probes.ts'
 
 /**
  * A page of jobs, newest id first, below `below`: stable while jobs come and move, since an id never changes.
@@ -52,8 +53,8 @@ export const listJobRows = operation({
           case when h.job_id = any (l.cancelled) then 'cancel requested' end, l.worker_id
         from ${t.lease} l cross join lateral unnest(l.job_ids, l.attempts) h (job_id, attempt)
         where (${p.state} is null or ${p.state} = 'executing') and h.job_id < ${p.below}
-          and not exists (select from ${t.attempt} a where a.job_id = h.job_id and a.token = l.token)
-          and not exists (select from ${t.outcome} o where o.job_id = h.job_id)
+          and not ${hasAttempt(t, sql`h.job_id`, sql`l.token`)}
+          and not ${hasEnded(t, sql`h.job_id`)}
           and exists (select from ${t.job} j where j.id = h.job_id
             and (${p.queue} is null or j.queue = ${p.queue}) and (${p.name} is null or j.name = ${p.name}))
         order by h.job_id desc limit ${p.limit})

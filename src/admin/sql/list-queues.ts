@@ -1,5 +1,6 @@
 import { operation, type Row } from '../../driver/operation.ts'
 import { sql } from '../../driver/sql.ts'
+import { hasAttempt, hasEnded } from '../../jobs/sql/probes.ts'
 
 /**
  * Every queue that a job, a definition, a pause or a live worker names, with what waits in it. `oldestAt` is when the
@@ -36,8 +37,8 @@ export const listQueueRows = operation({
     ), executing as (
       select j.queue, count(*) as jobs
       from ${t.lease} l cross join lateral unnest(l.job_ids) h (job_id) join ${t.job} j on j.id = h.job_id
-      where not exists (select from ${t.attempt} a where a.job_id = h.job_id and a.token = l.token)
-        and not exists (select from ${t.outcome} o where o.job_id = h.job_id)
+      where not ${hasAttempt(t, sql`h.job_id`, sql`l.token`)}
+        and not ${hasEnded(t, sql`h.job_id`)}
       group by j.queue
     ), served as (
       select q ->> 'name' as queue, count(*)::int4 as workers, sum((q ->> 'concurrency')::int4)::int4 as slots

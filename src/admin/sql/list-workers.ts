@@ -1,5 +1,6 @@
 import { operation, type Row } from '../../driver/operation.ts'
 import { sql } from '../../driver/sql.ts'
+import { hasAttempt, hasEnded } from '../../jobs/sql/probes.ts'
 
 /** Workers with a row, the newest first: the live ones, and dead ones whose jobs nobody has rescued yet. A plain read. */
 export const listWorkers = operation({
@@ -25,8 +26,8 @@ export const listWorkers = operation({
       (extract(epoch from w.started_at) * 1000)::int8 as started_at,
       (select count(*)::int4 from ${t.lease} l cross join lateral unnest(l.job_ids) h (job_id)
         where l.worker_id = w.id
-          and not exists (select from ${t.attempt} a where a.job_id = h.job_id and a.token = l.token)
-          and not exists (select from ${t.outcome} o where o.job_id = h.job_id)) as executing,
+          and not ${hasAttempt(t, sql`h.job_id`, sql`l.token`)}
+          and not ${hasEnded(t, sql`h.job_id`)}) as executing,
       w.queues::text, w.jobs::text
     from ${t.worker} w order by w.id desc limit ${p.limit}`,
 })

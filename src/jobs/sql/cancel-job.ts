@@ -31,7 +31,8 @@ export const cancelJob = operation({
     ), freed as (
       delete from ${t.unique_key} where job_id in (select job_id from ended)
     ), marked as (
-      update ${t.lease} l set cancelled = array_append(cancelled, ${p.jobId})
+      update ${t.lease} l set cancelled = array_append(cancelled, ${p.jobId}),
+        cancel_reasons = array_append(cancel_reasons, ${p.reason})
       where ${p.jobId} = any (l.job_ids) and not ${p.jobId} = any (l.cancelled)
         and not exists (select from ${t.outcome} o where o.job_id = ${p.jobId})
         and not exists (select from ${t.attempt} a where a.job_id = ${p.jobId} and a.token = l.token)

@@ -4,7 +4,8 @@ import { claimColumns, claimedBatch } from './claim-jobs.ts'
 
 /**
  * Claims parked jobs that this worker knows, up to `limit`, with the promises of {@link claimJobs}. Jobs whose
- * input was refused are left if this worker would refuse it by the same contract.
+ * input was refused by the same contract are left, unless this worker has started since: a contract says only that
+ * shapes may differ, and a release that mends a rule may have the same one.
  */
 export const claimParkedJobs = operation({
   name: 'claim_parked_jobs',
@@ -15,7 +16,8 @@ export const claimParkedJobs = operation({
         select r.job_id from unnest(${p.names}, ${p.contracts}) known (name, contract)
         cross join lateral (
           select job_id from ${t.parked} r
-          where r.name = known.name and r.queue = any (${p.queues}) and r.refused_contract is distinct from known.contract
+          where r.name = known.name and r.queue = any (${p.queues}) and (r.refused_contract is distinct from known.contract
+              or r.parked_at < (select started_at from ${t.worker} w where w.id = ${p.workerId}))
             and not exists (select from ${t.queue} q where q.name = r.queue and q.paused_at is not null)
           order by priority, seq limit ${p.limit} for update skip locked
         ) r limit ${p.limit}))

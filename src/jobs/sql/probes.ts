@@ -4,6 +4,7 @@ import { type Objects, type SqlFragment, sql } from '../../driver/sql.ts'
  * Look-ups by key that stay look-ups. Written as `exists` or a plain join, the planner may turn them into a hash
  * join over the whole table, and does when its statistics were taken while the table was small: a claim then reads
  * the backlog, a settle the history. A scalar or lateral subquery with a limit runs once per row, by its index.
+ * `token + 0`: an attempt is looked up by its job. By its token, the index would give all jobs of the lease.
  */
 
 /** True if the job has ended. */
@@ -14,12 +15,12 @@ export function hasEnded(t: Objects, job: SqlFragment): SqlFragment {
 /** True if the attempt under this token is settled: by an outcome or an attempt row that carries it. */
 export function isSettled(t: Objects, job: SqlFragment, token: SqlFragment): SqlFragment {
   return sql`((select true from ${t.outcome} o where o.job_id = ${job} and o.token = ${token} limit 1) is true
-    or (select true from ${t.attempt} a where a.job_id = ${job} and a.token = ${token} limit 1) is true)`
+    or (select true from ${t.attempt} a where a.job_id = ${job} and a.token + 0 = ${token} limit 1) is true)`
 }
 
 /** True if the attempt under this token has left a row and the job goes on. */
 export function hasAttempt(t: Objects, job: SqlFragment, token: SqlFragment): SqlFragment {
-  return sql`((select true from ${t.attempt} a where a.job_id = ${job} and a.token = ${token} limit 1) is true)`
+  return sql`((select true from ${t.attempt} a where a.job_id = ${job} and a.token + 0 = ${token} limit 1) is true)`
 }
 
 /** The job's row as a lateral item: join it `on true`. */

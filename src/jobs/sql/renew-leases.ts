@@ -12,6 +12,7 @@ export const renewLeases = operation({
   repeatable: true,
   deadlineMs: 10_000,
   text: (t, p) => sql`update ${t.worker} set heartbeat_at = clock_timestamp() where id = ${p.workerId}
-    returning (select json_agg(c::text)::text from ${t.lease} l cross join lateral unnest(l.cancelled) c
+    returning (select json_agg(json_build_array(c.id::text, c.reason))::text
+      from ${t.lease} l cross join lateral unnest(l.cancelled, l.cancel_reasons) c (id, reason)
       where l.worker_id = ${p.workerId} and l.cancelled <> '{}') as cancelled`,
 })

@@ -1,6 +1,7 @@
 import { operation, type Row } from '../../driver/operation.ts'
 import { sql } from '../../driver/sql.ts'
 import { hasAttempt, hasEnded, jobRow } from './probes.ts'
+import { cancelReason } from './settle-completed.ts'
 
 /**
  * Second half of a rescue, in the same transaction but in a statement, and so a snapshot, of its own: one that
@@ -21,7 +22,7 @@ export const requeueLostLeases = operation({
   text: (t, p) => sql`with lost as materialized (
       select lease.token, lease.worker_id, lease.claimed_at, h.job_id, h.seq,
         coalesce(h.attempt, 1::int2) as attempt, coalesce(h.crashes, 0::int2) as crashes,
-        h.job_id = any (lease.cancelled) as was_cancelled
+        h.job_id = any (lease.cancelled) as was_cancelled, ${cancelReason(sql`h.job_id`, sql`lease`)} as cancel_reason
       from ${t.lease} lease cross join lateral unnest(job_ids, seqs, attempts, crashes) h (job_id, seq, attempt, crashes)
       where lease.token = any (${p.tokens})
         and not ${hasEnded(t, sql`h.job_id`)} and not ${hasAttempt(t, sql`h.job_id`, sql`lease.token`)}
@@ -36,7 +37,7 @@ export const requeueLostLeases = operation({
     ), ended as (
       insert into ${t.outcome} (job_id, token, finished_at, attempts, state, reason, error)
       select job_id, token, clock_timestamp(), attempt, goes::${t.job_state},
-        case goes when 'discarded' then 'worker lost on the last attempt' else 'cancelled while it ran' end, error
+        coalesce(cancel_reason, 'worker lost on the last attempt'), error
       from fate where goes in ('discarded', 'cancelled')
       on conflict (job_id) do nothing
       returning job_id
@@ -55,7 +56,7 @@ export const requeueLostLeases = operation({
         job_id, priority, attempt, now_crashes, true, queue
       from fate where goes = 'scheduled'
     ), freed as (
-      delete from ${t.unique_key} where job_id in (select job_id from ended)
+      delete from ${t.unique_key} where job_id = any (array(select job_id from ended))
     ), closed as (
       delete from ${t.lease} where token = any (${p.tokens}) returning token
     ), buried as (

@@ -1,7 +1,7 @@
 import { operation, type Params } from '../../driver/operation.ts'
 import { sql } from '../../driver/sql.ts'
 import { hasAttempt, hasEnded, jobRow } from './probes.ts'
-import { closeSteps, fenceSteps } from './settle-completed.ts'
+import { cancelReason, closeSteps, fenceSteps } from './settle-completed.ts'
 
 /** One item of the `items` array, in the short names of the statement. */
 export interface AttemptItem {
@@ -38,19 +38,20 @@ export const settleAttempts = operation({
   text: (t, p) => sql`with ${fenceSteps(t, p)}, given as materialized (
       select distinct on (token, job) g.* from json_to_recordset(${p.items}) as g (token bigint, job bigint, "to" text, ended text, ms integer,
         delay float8, reason text, late boolean, contract text, error json, result json)
+    ), open as materialized (
+      select g.* from given g where not ${hasAttempt(t, sql`g.job`, sql`g.token`)} and not ${hasEnded(t, sql`g.job`)}
     ), mine as materialized (
       select held.token, held.job_id, held.seq, held.attempt, held.crashes, j.queue, j.priority, j.name, j.max_attempts,
         g.ended, g.ms, g.delay, g.reason, g.late, g.contract, g.error, g.result,
         case when g.job = any (held.cancelled) then 'cancelled' else g."to" end as goes,
-        g.job = any (held.cancelled) as was_cancelled,
+        g.job = any (held.cancelled) as was_cancelled, ${cancelReason(sql`g.job`, sql`held`)} as cancel_reason,
         held.attempt - case when g.ended in ('snoozed', 'handed-back', 'interrupted', 'parked') then 1 else 0 end as counted
-      from given g join held on held.token = g.token and held.job_id = g.job
+      from open g join held on held.token = g.token and held.job_id = g.job
       join lateral ${jobRow(t, sql`g.job`)} j on true
-      where not ${hasAttempt(t, sql`g.job`, sql`g.token`)} and not ${hasEnded(t, sql`g.job`)}
     ), ended as (
       insert into ${t.outcome} (job_id, token, finished_at, duration_ms, attempts, late, state, reason, result, error)
       select job_id, token, clock_timestamp(), ms, counted, coalesce(late, false), goes::${t.job_state},
-        case when was_cancelled then 'cancelled while it ran' else reason end,
+        coalesce(cancel_reason, reason),
         case when goes = 'completed' then result end, error
       from mine where goes in ('completed', 'discarded', 'cancelled')
       on conflict (job_id) do nothing
@@ -75,16 +76,18 @@ export const settleAttempts = operation({
       select job_id, seq, clock_timestamp(), priority, counted, crashes, name, queue, contract, reason
       from mine where goes = 'parked'
     ), freed as (
-      delete from ${t.unique_key} where job_id in (select job_id from ended)
+      delete from ${t.unique_key} where job_id = any (array(select job_id from ended))
+    ), overfull as materialized (
+      select job_id, oldest from (
+        select mine.job_id, (
+          select a.token from ${t.attempt} a where a.job_id = mine.job_id order by a.token + 0 desc
+          offset ${p.keep} - 1 limit 1
+        ) as oldest from mine
+      ) m where oldest is not null
     ), cut as (
-      delete from ${t.attempt} old using (
-        select mine.job_id, a.token, row_number() over (partition by mine.job_id order by a.token desc) as nth
-        from mine cross join lateral (
-          select token from ${t.attempt} a where a.job_id = mine.job_id order by token desc limit 100000
-        ) a
-      ) ranked
-      where old.job_id = ranked.job_id and old.token = ranked.token and ranked.nth >= ${p.keep}
-        and not exists (select from ${t.lease} l where l.token = old.token)
+      delete from ${t.attempt} old where old.job_id = any (array(select job_id from overfull))
+        and old.token <= (select oldest from overfull f where f.job_id = old.job_id limit 1)
+        and (select true from ${t.lease} l where l.token = old.token limit 1) is null
     ), gone as materialized (
       select token, job as job_id from given left join lateral ${jobRow(t, sql`given.job`)} j on true where j.id is null
     ), ${closeSteps(t, sql`select token, job_id from mine union all select token, job_id from gone`)}
@@ -95,7 +98,12 @@ export const settleAttempts = operation({
             and o.reason is distinct from 'worker lost on the last attempt' limit 1) is null
           and (select true from ${t.attempt} a where a.job_id = g.job and a.token = g.token and a.ended::text = g.ended
             limit 1) is null) as refused,
-      (select json_agg(m.job_id::text)::text from mine m where m.was_cancelled) as cancelled,
+      (select json_agg(c.job_id::text)::text from (
+        select job_id from mine where was_cancelled
+        union all
+        select g.job from given g where g."to" <> 'cancelled'
+          and (select o.state from ${t.outcome} o where o.job_id = g.job and o.token = g.token limit 1) = 'cancelled'
+      ) c) as cancelled,
       (select ${t.announce}(array_agg(distinct queue)) from mine where goes = 'ready') as announced`,
 })
 

@@ -26,12 +26,18 @@ type SettlePlaceholders = { readonly [K in keyof typeof settleParams]: Placehold
  */
 export function fenceSteps(t: Objects, p: { workerId: Placeholder; tokens: Placeholder }): SqlFragment {
   return sql`fence as materialized (
-      select token, claimed_at, job_ids, seqs, attempts, crashes, cancelled from ${t.lease}
+      select token, claimed_at, job_ids, seqs, attempts, crashes, cancelled, cancel_reasons from ${t.lease}
       where token = any (${p.tokens}) and worker_id = ${p.workerId} order by token for share
     ), held as materialized (
-      select fence.token, fence.cancelled, h.job_id, h.seq, coalesce(h.attempt, 1::int2) as attempt, coalesce(h.crashes, 0::int2) as crashes
+      select fence.token, fence.cancelled, fence.cancel_reasons, h.job_id, h.seq, coalesce(h.attempt, 1::int2) as attempt, coalesce(h.crashes, 0::int2) as crashes
       from fence cross join lateral unnest(job_ids, seqs, attempts, crashes) h (job_id, seq, attempt, crashes)
     )`
+}
+
+/** Why a job was cancelled while it ran, from a row with the lease's marks; null if it was not. */
+export function cancelReason(job: SqlFragment, lease: SqlFragment): SqlFragment {
+  return sql`case when ${job} = any (${lease}.cancelled)
+      then coalesce(${lease}.cancel_reasons[array_position(${lease}.cancelled, ${job})], 'cancelled while it ran') end`
 }
 
 /**
@@ -61,14 +67,15 @@ function settleSteps(t: Objects, p: SettlePlaceholders): SqlFragment {
     ), before as materialized (
       select job_id, token from ${t.attempt} where token = any (${p.tokens})
     ), mine as materialized (
-      select given.*, held.attempt, given.job_id = any (held.cancelled) as was_cancelled
+      select given.*, held.attempt, given.job_id = any (held.cancelled) as was_cancelled,
+        ${cancelReason(sql`given.job_id`, sql`held`)} as cancel_reason
       from given join held using (token, job_id)
       where (given.job_id, given.token) not in (select job_id, token from before)
     ), ended as (
       insert into ${t.outcome} (job_id, token, finished_at, duration_ms, attempts, state, reason, result)
       select job_id, token, statement_timestamp(), duration_ms, attempt,
         case when was_cancelled then 'cancelled'::${t.job_state} else 'completed'::${t.job_state} end,
-        case when was_cancelled then 'cancelled while it ran' end, case when not was_cancelled then result::json end
+        cancel_reason, case when not was_cancelled then result::json end
       from mine
       returning job_id, state
     ), freed as (

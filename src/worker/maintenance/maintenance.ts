@@ -13,13 +13,14 @@ export interface MaintenanceOptions {
   readonly wakeup: Wakeup
   readonly workerId: () => bigint
   readonly jobNames: readonly string[]
-  readonly queues: readonly string[]
+  /** Queues to look at for jobs that are ready; none while that would walk over dead rows: the sweeper looks then. */
+  readonly queues: () => readonly string[]
   /** Longest wait between two looks: a job whose notification was lost is late by so much at most. */
   readonly maxPollMs: () => number
   /** Jobs became available in these queues. */
   readonly onAvailable: (queues: readonly string[]) => void
   readonly onParked: () => void
-  /** Every few minutes: partitions, retention, the schema's version. */
+  /** Every minute: partitions, retention, the schema's version. */
   readonly upkeep: () => Promise<void>
   readonly onError: (during: string, error: unknown, retryInMs: number) => void
 }
@@ -31,7 +32,7 @@ const PROMOTE_PAUSE_MS = 10
 const EXPIRY_SLACK_MS = 50
 /** An enqueue announces what falls due within so long; what falls due later has to be seen by a look before. */
 const ANNOUNCED_DUE_MS = 60_000
-const UPKEEP_MS = 300_000
+const UPKEEP_MS = 60_000
 const RETRY_MS = 1000
 
 /**
@@ -58,7 +59,7 @@ export async function runMaintenance(options: MaintenanceOptions, signal: AbortS
 
 async function lookAndAct(options: MaintenanceOptions): Promise<number> {
   const { database, workerId, jobNames, queues } = options
-  const look = await runOne(database, lookAhead, { workerId: workerId(), names: jobNames, queues })
+  const look = await runOne(database, lookAhead, { workerId: workerId(), names: jobNames, queues: queues() })
   if (look.ready !== null) options.onAvailable(look.ready as readonly string[])
   const dueInMs = Number(look.dueInMs ?? Number.POSITIVE_INFINITY)
   const expiryInMs = Number(look.expiryInMs ?? Number.POSITIVE_INFINITY) + EXPIRY_SLACK_MS

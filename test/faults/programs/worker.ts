@@ -1,5 +1,5 @@
-import { defineApp, defineJob } from '../../../src/index.ts'
 import type { EventName } from '../../../src/base/events.ts'
+import { defineApp, defineJob } from '../../../src/index.ts'
 import { listenToTest, tell } from '../../support/program.ts'
 import { aborted, anything } from '../handlers.ts'
 
@@ -19,7 +19,8 @@ interface Settings {
   readonly maxAttempts?: number
   readonly pooler?: boolean
   readonly endProcessWhenStuck?: boolean
-  readonly producer?: boolean
+  /** How far this process's wall clock is off. */
+  readonly clockOffMs?: number
 }
 
 interface Errand {
@@ -28,7 +29,29 @@ interface Errand {
 }
 
 const settings = JSON.parse(process.argv[2] ?? '{}') as Settings
-const { database, leaseMs, maxPollMs, shutdownMs, shutdownGraceMs, timeoutMs, abortGraceMs, maxAttempts, pooler } = settings
+const { clockOffMs = 0 } = settings
+if (clockOffMs !== 0) {
+  const now = Date.now
+  globalThis.Date = class extends Date {
+    constructor(...args: [] | [number]) {
+      super(args[0] ?? now() + clockOffMs)
+    }
+    static override now(): number {
+      return now() + clockOffMs
+    }
+  } as DateConstructor
+}
+const {
+  database,
+  leaseMs,
+  maxPollMs,
+  shutdownMs,
+  shutdownGraceMs,
+  timeoutMs,
+  abortGraceMs,
+  maxAttempts,
+  pooler,
+} = settings
 
 const errand = defineJob({
   name: 'errand',
@@ -75,8 +98,22 @@ const app = defineApp({
   ...(shutdownGraceMs === undefined ? {} : { shutdownGraceMs }),
   ...(pooler === undefined ? {} : { pooler }),
 })
-for (const name of ['job.completed', 'lease.lost', 'write.refused', 'jobs.rescued', 'loop.blocked', 'worker.error'] as EventName[]) {
-  app.events.on(name, (facts) => tell(name, JSON.parse(JSON.stringify(facts, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value))) as Record<string, unknown>))
+for (const name of [
+  'job.completed',
+  'lease.lost',
+  'write.refused',
+  'jobs.rescued',
+  'loop.blocked',
+  'worker.error',
+] as EventName[]) {
+  app.events.on(name, (facts) =>
+    tell(
+      name,
+      JSON.parse(
+        JSON.stringify(facts, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value)),
+      ) as Record<string, unknown>,
+    ),
+  )
 }
 
 const worker = app.worker({ endProcessWhenStuck: settings.endProcessWhenStuck ?? false })
@@ -90,7 +127,8 @@ process.once('SIGTERM', () => void stop())
 
 listenToTest((message) => {
   if (message.kind === 'stop') void stop()
-  if (message.kind === 'enqueue') void app.enqueue(errand, message['input'] as Errand).then(({ id }) => tell('enqueued', { id }))
+  if (message.kind === 'enqueue')
+    void app.enqueue(errand, message['input'] as Errand).then(({ id }) => tell('enqueued', { id }))
 })
-if (!settings.producer) await worker.start()
+await worker.start()
 tell('ready', { workerId: String(worker.id), resources: process.getActiveResourcesInfo() })

@@ -1,0 +1,99 @@
+import { afterEach, expect, it, vi } from 'vitest'
+import { OutcomeUnknownError, UnavailableError } from '../base/errors.ts'
+import { EventHub } from '../base/events.ts'
+import type { RawRow } from '../driver/driver.ts'
+import { LowWater } from './low-water.ts'
+import { Traffic } from './traffic.ts'
+
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+/** A database that answers what it is told to, and remembers the statements it got. */
+function setUp(answers: Readonly<Record<string, () => RawRow>>) {
+  const sent: string[] = []
+  const traffic = new Traffic({
+    database: {
+      schema: 'x',
+      prepare: true,
+      queryable: {
+        async query(text) {
+          const name = /holdfast:(\w+)/.exec(text)?.[1] ?? ''
+          sent.push(name)
+          const answer = answers[name]
+          return answer === undefined ? [] : [answer()]
+        },
+      },
+    },
+    queues: ['q'],
+    events: new EventHub(),
+    lowWater: new LowWater(),
+    workerId: () => 1n,
+    mayTakeSuspect: () => true,
+    onSettled: () => {},
+  })
+  return { traffic, sent }
+}
+
+const wants = { queues: ['q'], wanted: [1], free: [1] }
+const nothing = { token: null, horizon: '1', elapsed_ms: '1' }
+
+it('gives back what a lost answer to a claim has hidden before it claims again, and looks once more a minute later', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  let isLost = true
+  const { traffic, sent } = setUp({
+    claim_jobs: () => {
+      if (isLost) throw new OutcomeUnknownError({ operation: 'claim_jobs' })
+      return nothing
+    },
+    release_unknown_leases: () => ({ released: '0' }),
+  })
+  await expect(traffic.trade(undefined, wants)).rejects.toThrow(OutcomeUnknownError)
+  isLost = false
+
+  await traffic.trade(undefined, wants)
+  await traffic.trade(undefined, wants)
+  // The claim may have been under way on the server still, and have committed since.
+  vi.advanceTimersByTime(60_001)
+  await traffic.trade(undefined, wants)
+  vi.advanceTimersByTime(600_000)
+  await traffic.trade(undefined, wants)
+
+  expect(sent).toEqual([
+    'claim_jobs',
+    'release_unknown_leases',
+    'claim_jobs',
+    'claim_jobs',
+    'release_unknown_leases',
+    'claim_jobs',
+    'claim_jobs',
+  ])
+})
+
+it('says that outcomes are recorded where only the claim after them failed', async () => {
+  let isLost = true
+  const { traffic } = setUp({
+    claim_jobs: () => {
+      if (isLost) throw new OutcomeUnknownError({ operation: 'claim_jobs' })
+      return nothing
+    },
+    settle_completed: () => ({ refused: null, cancelled: null }),
+    release_unknown_leases: () => {
+      throw new UnavailableError({ operation: 'release_unknown_leases' })
+    },
+  })
+  await expect(traffic.trade(undefined, wants)).rejects.toThrow(OutcomeUnknownError)
+  isLost = false
+
+  await expect(traffic.trade({ workerId: 1n, settlements: [] }, wants)).rejects.toMatchObject({
+    name: 'FailedAfterSettlingError',
+    cause: { code: 'UNAVAILABLE' },
+  })
+})
+
+it('asks nothing at its end unless an answer was lost', async () => {
+  const { traffic, sent } = setUp({ claim_jobs: () => nothing })
+  await traffic.trade(undefined, wants)
+  await traffic.releaseIfUnsure()
+  expect(sent).toEqual(['claim_jobs'])
+})

@@ -1,0 +1,12 @@
+import fs from 'node:fs'
+import { expect, it } from 'vitest'
+import { dumpSchema, schemaFile } from '../../scripts/dump-schema.mjs'
+import { describeEachPostgres } from '../support/matrix.ts'
+
+describeEachPostgres('sql/schema.sql', ({ createDatabase }) => {
+  it('is the same on every version', async () => {
+    await using db = await createDatabase()
+    const made = await dumpSchema(async (text, params) => await db.sql(text, params as unknown[] | undefined))
+    expect(fs.readFileSync(schemaFile, 'utf8')).toBe(made)
+  })
+})

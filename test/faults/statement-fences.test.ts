@@ -1,0 +1,53 @@
+import { describe, expect, inject, test } from 'vitest'
+import * as pg from '../../src/adapters/pg.ts'
+import * as operation from '../../src/driver/operation.ts'
+import * as cancel from '../../src/jobs/cancel.ts'
+import * as claimJobs from '../../src/jobs/sql/claim-jobs.ts'
+import * as claimParkedJobs from '../../src/jobs/sql/claim-parked-jobs.ts'
+import * as lockLostLeases from '../../src/jobs/sql/lock-lost-leases.ts'
+import * as promoteJobs from '../../src/jobs/sql/promote-jobs.ts'
+import * as registerWorker from '../../src/jobs/sql/register-worker.ts'
+import * as releaseUnknownLeases from '../../src/jobs/sql/release-unknown-leases.ts'
+import * as removeWorker from '../../src/jobs/sql/remove-worker.ts'
+import * as renewLeases from '../../src/jobs/sql/renew-leases.ts'
+import * as requeueLostLeases from '../../src/jobs/sql/requeue-lost-leases.ts'
+import * as settleAttempts from '../../src/jobs/sql/settle-attempts.ts'
+import * as settleCompleted from '../../src/jobs/sql/settle-completed.ts'
+import * as migrations from '../../src/migrations/migrate.ts'
+import { type SceneName, SceneStage, scenes } from '../chaos/scenarios.ts'
+import { createDatabase } from '../support/database.ts'
+
+/** The scenes that `npm run chaos -- --controls` plays on a broken library, here on the sound one. */
+
+const library = {
+  pg,
+  operation,
+  migrations,
+  cancel,
+  claimJobs,
+  claimParkedJobs,
+  lockLostLeases,
+  promoteJobs,
+  registerWorker,
+  releaseUnknownLeases,
+  removeWorker,
+  renewLeases,
+  requeueLostLeases,
+  settleAttempts,
+  settleCompleted,
+}
+
+const promises = (Object.keys(scenes) as SceneName[]).map((name) => [scenes[name].promise, name] as const)
+
+describe('a statement by which workers write', () => {
+  test.each(promises)('%s', async (_, name) => {
+    await using db = await createDatabase({ server: inject('postgresUrl') })
+    const stage = new SceneStage(library, db.url)
+    try {
+      // A scene asserts by itself, without vitest: the controls play it on broken copies.
+      await expect(scenes[name].play(stage)).resolves.toBeUndefined()
+    } finally {
+      await stage.close()
+    }
+  })
+})

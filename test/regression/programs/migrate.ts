@@ -1,0 +1,20 @@
+import { appOver, note } from '../../integration/homes.ts'
+import { listenToTest, tell } from '../../support/program.ts'
+
+/** Migrates the schema it is told, then enqueues one job, and tells how that went. */
+const [url = ''] = process.argv.slice(2)
+listenToTest(async (message) => {
+  const schema = String(message['schema'])
+  const app = appOver(url, { schema })
+  try {
+    const { applied } = await app.migrate()
+    await app.enqueue(note, process.pid)
+    tell('migrated', { schema, applied })
+  } catch (error) {
+    tell('migrated', { schema, applied: [], error: String(error) })
+  } finally {
+    await app.close()
+  }
+})
+setInterval(() => {}, 1000)
+tell('ready')
