@@ -157,7 +157,9 @@ async function dumpIndexes(query, schema) {
        and not exists (select from pg_constraint where conindid = i.indexrelid) order by x.relname collate "C"`,
     [schema],
   )
-  return rows.map(({ text }) => `${text.replace(/^CREATE (UNIQUE )?INDEX/, lower).replace(' ON ONLY ', ' ON ')};`)
+  return rows.map(
+    ({ text }) => `${text.replace(/^CREATE (UNIQUE )?INDEX/, lower).replace(' ON ONLY ', ' ON ')};`,
+  )
 }
 
 /** @param {Query} query @param {string} schema */
@@ -178,7 +180,9 @@ async function dumpViews(query, schema, migrations) {
   )
   return rows.map(({ name }) => {
     const found = migrations
-      .map((text) => new RegExp(`^create (?:or replace )?view :schema\\.${name}\\b.*?;$`, 'ms').exec(text)?.[0])
+      .map(
+        (text) => new RegExp(`^create (?:or replace )?view :schema\\.${name}\\b.*?;$`, 'ms').exec(text)?.[0],
+      )
       .find(Boolean)
     if (found === undefined) throw new Error(`no migration creates the view ${name}`)
     return found.replaceAll(':schema', schema)
@@ -199,7 +203,10 @@ if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.a
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   try {
-    fs.writeFileSync(schemaFile, await dumpSchema(async (text, params) => (await client.query(text, params)).rows))
+    fs.writeFileSync(
+      schemaFile,
+      await dumpSchema(async (text, params) => (await client.query(text, params)).rows),
+    )
   } finally {
     await client.end()
   }

@@ -77,6 +77,7 @@ create table holdfast.lease (
   attempts smallint[], -- number of the attempt that this lease is for; null: 1 for all
   crashes smallint[], -- null: 0 for all
   cancelled bigint[] not null default '{}'::bigint[], -- ids that were cancelled while they execute
+  cancel_reasons text[] not null default '{}'::text[], -- of each of them, why
   constraint lease_pkey PRIMARY KEY (token)
 ) with (autovacuum_vacuum_cost_delay=0, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000, toast_tuple_target=8160);
 
@@ -228,6 +229,7 @@ begin
   select d.* into known from "holdfast".job_definition d where d.name = enqueue.name;
   if not found then
     raise exception using errcode = 'HF002', message = format('no application has registered a job named "%s"', enqueue.name),
+      detail = enqueue.name,
       hint = 'Check the name, or run "holdfast migrate" with the application that defines it.';
   end if;
 
@@ -258,7 +260,7 @@ begin
 
   answer := ("holdfast".enqueue_keyed_jobs(json_build_array(json_build_object(
     'n', enqueue.name, 'q', coalesce(enqueue.queue, known.queue), 'p', coalesce(enqueue.priority, known.priority),
-    'm', coalesce(enqueue.max_attempts, known.max_attempts), 'at', extract(epoch from enqueue.run_at) * 1000, 'in', enqueue.delay_ms,
+    'm', coalesce(enqueue.max_attempts, known.max_attempts), 'at', extract(epoch from enqueue.run_at) * 1000, 'in', enqueue.delay_ms::numeric,
     'u', enqueue.unique_key, 'k', enqueue.idempotency_key, 'e', 86400000, 'c', known.contract, 't', enqueue.tenant,
     'i', enqueue.input)))::json) -> 0;
   id := (answer ->> 0)::bigint;
@@ -391,11 +393,12 @@ begin
   end loop;
 
   -- What was given neither key, or won both, is new. The same key twice in one call finds its own first job.
+  -- Times as numeric: a float would be written with as many digits as `extra_float_digits` says.
   select json_agg(json_build_object('id', ids[x.o], 'n', x.n, 'q', x.q, 'p', x.p, 'm', x.m, 'at', x.at_ms, 'in', x.in_ms,
       'u', x.u, 'c', x.c, 't', x.t, 'x', x.x, 'i', x.i) order by x.o)
   into new_items
   from rows from (json_to_recordset(items) as
-      (n text, q text, p smallint, m smallint, "at" float8, "in" float8, u text, c text, t text, x json, i json))
+      (n text, q text, p smallint, m smallint, "at" numeric, "in" numeric, u text, c text, t text, x json, i json))
     with ordinality x (n, q, p, m, at_ms, in_ms, u, c, t, x, i, o)
   where statuses[x.o] is null;
 

@@ -8,12 +8,12 @@ interface Line<N extends EventName> {
   readonly text: (event: EventMap[N]) => string
 }
 
-type Lines = { readonly [N in EventName]?: Line<N> }
+type Lines = { readonly [N in EventName]: Line<N> }
 
 const job = ({ jobName, jobId, attempt }: JobFacts) => `job ${jobId} (${jobName}), attempt ${attempt}`
 const seconds = (ms: number) => `${Math.round(ms / 100) / 10} s`
 
-/** What the command's log says of each event. One not listed is not logged. */
+/** What the command's log says of each event. */
 const lines: Lines = {
   'jobs.enqueued': { level: 'debug', text: ({ count, queue }) => `${count} jobs enqueued to ${queue}` },
   'jobs.claimed': { level: 'debug', text: ({ count }) => `${count} jobs claimed` },
@@ -26,6 +26,10 @@ const lines: Lines = {
     level: 'warn',
     text: (event) =>
       `${job(event)} ${event.timedOut ? 'timed out' : 'failed'}; the next follows in ${seconds(event.retryInMs)}`,
+  },
+  'result.altered': {
+    level: 'warn',
+    text: (event) => `${job(event)} gave a result that could not be stored as it was: ${event.problem}`,
   },
   'job.discarded': {
     level: 'error',
@@ -96,8 +100,8 @@ export function logEvents(
   { least, withFacts }: LogEventsOptions,
 ): () => void {
   const ends = (Object.keys(lines) as EventName[]).flatMap((name) => {
-    const line = lines[name] as Line<typeof name> | undefined
-    if (line === undefined || order.indexOf(line.level) < order.indexOf(least)) return []
+    const line = lines[name] as Line<typeof name>
+    if (order.indexOf(line.level) < order.indexOf(least)) return []
     return [
       events.on(name, (event) =>
         logger[line.level](line.text(event as never), withFacts ? { event: name, ...event } : errorOf(event)),

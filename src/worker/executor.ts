@@ -1,11 +1,11 @@
 import { monotonicMs } from '../base/clock.ts'
-import { InvalidInputError, JobTimeoutError, ShutdownError } from '../base/errors.ts'
+import { type InputIssue, InvalidInputError, JobTimeoutError, ShutdownError } from '../base/errors.ts'
 import { startTimer } from '../base/sleep.ts'
 import type { AnyJob } from '../jobs/define-job.ts'
 import { validate } from '../jobs/validate.ts'
 import type { ClaimedJob } from './claimed-job.ts'
 import { type ContextServices, HandlerContext } from './handler-context.ts'
-import { decideOutcome, type Ending, type Outcome } from './outcome.ts'
+import { completedOutcome, decideOutcome, type Ending, type Outcome } from './outcome.ts'
 
 export interface ExecutorOptions {
   readonly jobs: ReadonlyMap<string, AnyJob>
@@ -34,7 +34,8 @@ export interface AttemptEnd {
 
 /**
  * Runs one attempt: resolve the job, check its input, call the handler, wait for its end or for its time to run
- * out, decide what becomes of it. Never throws: whatever happens is an outcome.
+ * out, decide what becomes of it. Never throws: whatever happens is an outcome, told to `ended` once, and never
+ * before this function has returned.
  *
  * Time: at `timeoutMs` the signal aborts; a handler that returns within the grace has completed, late, since
  * repeating what has succeeded would be worse; one that throws has timed out; one that does neither is left
@@ -46,86 +47,124 @@ export function startAttempt(
   ended: (attempt: Attempt, end: AttemptEnd) => void,
 ): Attempt {
   const job = claimed.name === null ? undefined : options.jobs.get(claimed.name)
-  const context = new HandlerContext(claimed, options.services)
-  const startedMs = monotonicMs()
-  const grace = job?.abortGraceMs ?? 0
-  let stopTimer: (() => void) | undefined
-  let isOver = false
-
-  const end = (outcome: Outcome, error: unknown, abandoned: boolean): void => {
-    if (isOver) return
-    isOver = true
-    stopTimer?.()
-    ended(attempt, { outcome, error, durationMs: monotonicMs() - startedMs, abandoned })
-  }
-  const decide = (ending: Ending, abandoned = false): void => {
-    const facts = { attempt: claimed.attempt, maxAttempts: claimed.maxAttempts, retry: job?.retry }
-    end(decideOutcome(ending, facts), 'error' in ending ? ending.error : undefined, abandoned)
-  }
-  const attempt: Attempt = {
-    claimed,
-    context,
-    hardDeadlineMs:
-      job?.timeoutMs === undefined ? Number.POSITIVE_INFINITY : startedMs + job.timeoutMs + grace,
-    abort(reason) {
-      if (isOver || context.abortReason !== undefined) return
-      context.abort(reason)
-      stopTimer?.()
-      stopTimer = startTimer(grace, () => decide(endingOfAbandoned(reason), true))
-    },
-    interrupt() {
-      context.abort(new ShutdownError())
-      decide({ kind: 'interrupted' }, true)
-    },
-  }
-
-  if (job === undefined) {
-    const reason =
-      claimed.name === null ? 'its job row is gone' : `this worker does not know the job "${claimed.name}"`
-    end({ to: 'parked', reason, contract: null }, undefined, false)
-    return attempt
-  }
-  if (job.timeoutMs !== undefined) {
-    const { timeoutMs } = job
-    stopTimer = startTimer(timeoutMs, () => attempt.abort(new JobTimeoutError({ timeoutMs })))
-  }
-  void runHandler(job, claimed, context).then(
-    (answer) =>
-      answer.refused === undefined
-        ? decide(endingOf(context, answer))
-        : end(answer.refused, undefined, false),
-    (error: unknown) => decide(endingOf(context, { error })),
-  )
+  const attempt = new RunningAttempt(claimed, job, options.services, ended)
+  attempt.begin()
   return attempt
 }
 
-type Answer = { readonly value?: unknown; readonly refused?: Outcome; readonly error?: unknown }
+/** One object for each attempt, and few closures: at 100,000 jobs a second, garbage is what Node spends its time on. */
+class RunningAttempt implements Attempt {
+  readonly claimed: ClaimedJob
+  readonly context: HandlerContext
+  readonly hardDeadlineMs: number
+  readonly #job: AnyJob | undefined
+  readonly #ended: (attempt: Attempt, end: AttemptEnd) => void
+  readonly #startedMs = monotonicMs()
+  #stopTimer: (() => void) | undefined
+  #isOver = false
 
-async function runHandler(job: AnyJob, claimed: ClaimedJob, context: HandlerContext): Promise<Answer> {
-  const checked = validate(job.input, claimed.input)
-  const { value, issues } = checked instanceof Promise ? await checked : checked
-  if (issues !== undefined) {
-    const { message } = new InvalidInputError({ job: job.name, issues })
-    return { refused: { to: 'parked', reason: message, contract: job.contract } }
+  constructor(
+    claimed: ClaimedJob,
+    job: AnyJob | undefined,
+    services: ContextServices,
+    ended: (attempt: Attempt, end: AttemptEnd) => void,
+  ) {
+    this.claimed = claimed
+    this.context = new HandlerContext(claimed, services)
+    this.hardDeadlineMs =
+      job?.timeoutMs === undefined
+        ? Number.POSITIVE_INFINITY
+        : this.#startedMs + job.timeoutMs + job.abortGraceMs
+    this.#job = job
+    this.#ended = ended
   }
-  const result = await job.handler(context, value)
-  if (job.result === undefined || result === undefined) return { value: result }
-  const valid = await validate(job.result, result)
-  if (valid.issues !== undefined) {
-    throw new InvalidInputError({ job: `${job.name} (result)`, issues: valid.issues })
+
+  begin(): void {
+    const job = this.#job
+    if (job === undefined) {
+      const { name } = this.claimed
+      const reason = name === null ? 'its job row is gone' : `this worker does not know the job "${name}"`
+      queueMicrotask(() => this.#end({ to: 'parked', reason, contract: null }, undefined, false))
+      return
+    }
+    if (job.timeoutMs !== undefined) {
+      const { timeoutMs } = job
+      this.#stopTimer = startTimer(timeoutMs, () => this.abort(new JobTimeoutError({ timeoutMs })))
+    }
+    this.#call(job).then(
+      (value) => this.#returned(value),
+      (error: unknown) => this.#threw(error),
+    )
   }
-  return { value: valid.value }
+
+  abort(reason: Error): void {
+    if (this.#isOver || this.context.abortReason !== undefined) return
+    this.context.abort(reason)
+    this.#stopTimer?.()
+    this.#stopTimer = startTimer(this.#job?.abortGraceMs ?? 0, () =>
+      this.#decide(endingOfAbandoned(reason), true),
+    )
+  }
+
+  interrupt(): void {
+    this.context.abort(new ShutdownError())
+    this.#decide({ kind: 'interrupted' }, true)
+  }
+
+  /** Gives the handler's result; throws what it threw, and {@link InputRefused} if it was not called. */
+  async #call(job: AnyJob): Promise<unknown> {
+    const checked = validate(job.input, this.claimed.input)
+    const { value, issues } = checked instanceof Promise ? await checked : checked
+    if (issues !== undefined) throw new InputRefused(job, issues)
+    const result = await job.handler(this.context, value)
+    if (job.result === undefined || result === undefined) return result
+    const valid = await validate(job.result, result)
+    if (valid.issues !== undefined) {
+      throw new InvalidInputError({ job: `${job.name} (result)`, issues: valid.issues })
+    }
+    return valid.value
+  }
+
+  #returned(value: unknown): void {
+    const { decision, abortReason } = this.context
+    if (decision !== undefined) this.#decide({ kind: 'decided', decision })
+    else if (abortReason !== undefined) {
+      this.#decide({ kind: 'returned', value, late: abortReason instanceof JobTimeoutError })
+    } else this.#end(completedOutcome(value, false), undefined, false)
+  }
+
+  #threw(error: unknown): void {
+    const { decision, abortReason } = this.context
+    if (error instanceof InputRefused) return this.#end(error.outcome, undefined, false)
+    if (decision !== undefined) return this.#decide({ kind: 'decided', decision })
+    if (abortReason instanceof JobTimeoutError) return this.#decide({ kind: 'timed-out', error: abortReason })
+    if (abortReason instanceof ShutdownError) return this.#decide({ kind: 'interrupted' })
+    this.#decide({ kind: 'threw', error })
+  }
+
+  #decide(ending: Ending, abandoned = false): void {
+    const { attempt, maxAttempts } = this.claimed
+    const outcome = decideOutcome(ending, { attempt, maxAttempts, retry: this.#job?.retry })
+    this.#end(outcome, 'error' in ending ? ending.error : undefined, abandoned)
+  }
+
+  #end(outcome: Outcome, error: unknown, abandoned: boolean): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#stopTimer?.()
+    this.#ended(this, { outcome, error, durationMs: monotonicMs() - this.#startedMs, abandoned })
+  }
 }
 
-/** What a handler that came to an end means, given what it decided and what it had been told. */
-function endingOf(context: HandlerContext, answer: Answer): Ending {
-  const { decision, abortReason } = context
-  if (decision !== undefined) return { kind: 'decided', decision }
-  if (!('error' in answer))
-    return { kind: 'returned', value: answer.value, late: abortReason instanceof JobTimeoutError }
-  if (abortReason instanceof JobTimeoutError) return { kind: 'timed-out', error: abortReason }
-  if (abortReason instanceof ShutdownError) return { kind: 'interrupted' }
-  return { kind: 'threw', error: answer.error }
+/** The stored input does not fit this worker's schema: another worker's may. */
+class InputRefused extends Error {
+  readonly outcome: Outcome
+
+  constructor(job: AnyJob, issues: readonly InputIssue[]) {
+    const { message } = new InvalidInputError({ job: job.name, issues })
+    super(message)
+    this.outcome = { to: 'parked', reason: message, contract: job.contract }
+  }
 }
 
 function endingOfAbandoned(reason: Error): Ending {

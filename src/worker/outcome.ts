@@ -55,7 +55,7 @@ export interface AttemptFacts {
 export function decideOutcome(ending: Ending, facts: AttemptFacts): Outcome {
   switch (ending.kind) {
     case 'returned':
-      return completed(ending.value, ending.late)
+      return completedOutcome(ending.value, ending.late)
     case 'interrupted':
       return { to: 'ready', ended: 'interrupted' }
     case 'timed-out':
@@ -69,8 +69,11 @@ export function decideOutcome(ending: Ending, facts: AttemptFacts): Outcome {
   }
 }
 
-function completed(value: unknown, late: boolean): Outcome {
-  if (value === undefined) return { to: 'completed', result: null, late }
+const COMPLETED = Object.freeze({ to: 'completed', result: null, late: false } as const)
+
+/** The outcome of a handler that returned: the hot path, and mostly one and the same. */
+export function completedOutcome(value: unknown, late: boolean): Outcome {
+  if (value === undefined) return late ? { ...COMPLETED, late } : COMPLETED
   const { json, altered, problem } = toRecordableJson(value, { maxBytes: limits.resultBytes.default })
   return { to: 'completed', result: json, late, ...(altered ? { altered: problem ?? 'altered' } : {}) }
 }

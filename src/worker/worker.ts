@@ -82,7 +82,7 @@ export class Worker {
   readonly #maintenanceWakeup = new Wakeup()
   readonly #outbox = new Outbox()
   readonly #lowWater = new LowWater()
-  readonly #attempts = new Map<string, Attempt>()
+  readonly #attempts = new Set<Attempt>()
   readonly #slots: readonly Slots[]
   readonly #bySlot: ReadonlyMap<string, Slots>
   readonly #pace: Pace
@@ -218,10 +218,10 @@ export class Worker {
     for (const slots of this.#slots) this.#handBack(slots.takeBuffer(), 'stopping')
     this.#wakeup.wake()
     if (!(await this.#emptyBy(() => this.#abortAtMs))) {
-      for (const attempt of this.#attempts.values()) attempt.abort(new ShutdownError())
+      for (const attempt of this.#attempts) attempt.abort(new ShutdownError())
       const handBackAtMs = monotonicMs() + this.#settings.shutdownGraceMs
       await this.#emptyBy(() => handBackAtMs)
-      for (const attempt of this.#attempts.values()) attempt.interrupt()
+      for (const attempt of this.#attempts) attempt.interrupt()
     }
     // Everything has an outcome now; recording it is tried for as long as the leases may last.
     const giveUp = setTimeout(() => this.#hardStop.abort(), this.#settings.leaseMs)
@@ -278,8 +278,7 @@ export class Worker {
         leaseMs: this.#settings.leaseMs,
         endProcessWhenStuck: this.#settings.endProcessWhenStuck,
         loopWatch: this.#loopWatch,
-        hardDeadlineMs: () =>
-          Math.min(...[...this.#attempts.values()].map((attempt) => attempt.hardDeadlineMs)),
+        hardDeadlineMs: () => Math.min(...[...this.#attempts].map((attempt) => attempt.hardDeadlineMs)),
         onCancelled: (cancelled) => this.#cancelled(cancelled),
         onBeating: beating.resolve,
         onLost: (why) => {
@@ -391,20 +390,12 @@ export class Worker {
   }
 
   #run(claimed: ClaimedJob): void {
-    const { events, jobs, services } = this.#deps
-    const key = `${claimed.token}:${claimed.id}`
+    const { events, jobs } = this.#deps
     if (claimed.care === 2) this.#suspects += 1
     if (events.wants('attempt.started')) events.emit('attempt.started', factsOf(claimed))
     const job = jobs.get(claimed.name ?? '')
     if (job?.timeoutMs !== undefined) this.#loopWatch.starting(job.timeoutMs + job.abortGraceMs)
-    let isOver = false
-    const attempt = startAttempt(claimed, { jobs, services }, (_, end) => {
-      isOver = true
-      this.#attempts.delete(key)
-      if (claimed.care === 2) this.#suspectEnded(claimed)
-      this.#ended(claimed, end)
-    })
-    if (!isOver) this.#attempts.set(key, attempt)
+    this.#attempts.add(startAttempt(claimed, this.#deps, this.#ended))
   }
 
   /** The next suspect may be waiting, unseen by looks that were not allowed to take it. */
@@ -413,8 +404,11 @@ export class Worker {
     this.#pace.wake(queue)
   }
 
-  #ended(claimed: ClaimedJob, end: AttemptEnd): void {
+  readonly #ended = (attempt: Attempt, end: AttemptEnd): void => {
+    const { claimed } = attempt
     const { events } = this.#deps
+    this.#attempts.delete(attempt)
+    if (claimed.care === 2) this.#suspectEnded(claimed)
     if (end.abandoned && end.outcome.to !== 'ready') events.emit('handler.abandoned', factsOf(claimed))
     if (end.outcome.to === 'ready') events.emit('jobs.handedBack', { count: 1, why: 'interrupted' })
     this.#settle({ job: claimed, durationMs: end.durationMs, outcome: end.outcome, error: end.error })
@@ -436,7 +430,7 @@ export class Worker {
 
   #cancelled(jobs: readonly CancelledJob[]): void {
     const reasons = new Map(jobs)
-    for (const attempt of this.#attempts.values()) {
+    for (const attempt of this.#attempts) {
       const reason = reasons.get(attempt.claimed.id)
       if (reason !== undefined) attempt.abort(new JobCancelledError({ reason: reason ?? undefined }))
     }
@@ -444,11 +438,13 @@ export class Worker {
 
   #lost(workerId: bigint, why: string): void {
     if (workerId !== this.#workerId) return
-    const mine = [...this.#attempts.values()].filter((attempt) => attempt.claimed.workerId === workerId)
+    const mine = [...this.#attempts].filter((attempt) => attempt.claimed.workerId === workerId)
     this.#deps.events.emit('lease.lost', { workerId, jobs: mine.length, why })
     for (const slots of this.#slots) slots.takeBuffer()
-    for (const { claimed, abort } of mine)
-      abort(new LeaseLostError({ jobId: BigInt(claimed.id), fencingToken: claimed.token }))
+    for (const attempt of mine) {
+      const { id, token } = attempt.claimed
+      attempt.abort(new LeaseLostError({ jobId: BigInt(id), fencingToken: token }))
+    }
     this.#heartbeat?.stop.abort()
     this.#workerId = 0n
     this.#traffic?.forget()

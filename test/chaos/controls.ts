@@ -45,7 +45,7 @@ const unfencedAttempts = [
   edit(
     'settle-attempts',
     'from open g join held on held.token = g.token and held.job_id = g.job',
-    'from open g join (select g.token, g.job as job_id, coalesce(h.seq, g.job) as seq, coalesce(h.attempt, 1) as attempt, coalesce(h.crashes, 0) as crashes, h.cancelled from given g left join held h on h.token = g.token and h.job_id = g.job) held on held.token = g.token and held.job_id = g.job',
+    'from open g join (select g.token, g.job as job_id, coalesce(h.seq, g.job) as seq, coalesce(h.attempt, 1) as attempt, coalesce(h.crashes, 0) as crashes, h.cancelled, h.cancel_reasons from given g left join held h on h.token = g.token and h.job_id = g.job) held on held.token = g.token and held.job_id = g.job',
   ),
 ]
 

@@ -39,7 +39,7 @@ export interface Outage {
   upMs: number
 }
 
-/** A span in which a worker may have lost its lease for a reason. */
+/** A span in which a live worker may have lost its lease for a reason: it stood still, or was cut off. */
 export interface Disturbance {
   readonly slot: string
   readonly fromMs: number
@@ -121,7 +121,6 @@ async function killWorker(stage: Stage, random: Random): Promise<void> {
     stage.counts.kills += 1
     if (running.length > 0) stage.counts.killsInHandler += 1
     stage.kills.push({ life, atMs, running })
-    stage.disturbances.push({ slot: slot.name, fromMs: atMs, toMs: atMs })
     await delay(random.whole(0, 800))
     slot.start()
   })
@@ -168,10 +167,7 @@ function hasStarted(slot: Slot, job: string, otherThan: string): boolean {
 async function stopWorker(stage: Stage, random: Random): Promise<void> {
   await withWorker(stage, random, async (slot) => {
     stage.counts.stops += 1
-    const disturbance = { slot: slot.name, fromMs: machineMs(), toMs: Number.POSITIVE_INFINITY }
-    stage.disturbances.push(disturbance)
     if (!(await slot.stop())) stage.problems.push(`${slot.name} did not stop within 15 s of SIGTERM`)
-    disturbance.toMs = machineMs()
     await delay(random.whole(0, 300))
     slot.start()
   })

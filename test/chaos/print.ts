@@ -45,6 +45,9 @@ export function printReport(report: ChaosReport): void {
     ]),
   )
   console.log(`killed worker's job runs elsewhere or has ended after: ${percentiles(report.killRecoveryMs)}`)
+  console.log(
+    `the same, of jobs that had lost a worker just before: ${percentiles(report.repeatedRecoveryMs)}`,
+  )
   console.log(`work resumed after the database was back: ${percentiles(report.restartRecoveryMs)}`)
   console.log(
     `drained in ${report.drainedInMs === undefined ? 'no time that was given' : `${Math.round(report.drainedInMs)} ms`}\n`,

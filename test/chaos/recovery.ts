@@ -2,17 +2,24 @@ import type { Life } from './fleet.ts'
 import type { Case, History } from './history.ts'
 import type { Verdict } from './verdict.ts'
 
-export const RECOVERY_SLACK_MS = 5000
+const RECOVERY_SLACK_MS = 5000
 const RESTART_LIMIT_MS = 10_000
 /** A job that lost its worker twice in a row waits so long, doubled with each further crash. */
 const CRASH_BACKOFF_MS = 2000
+/** And then runs one at a time in a process, behind others of its kind. */
+const SUSPECTS_WAIT_MS = 15_000
 
 export interface Recovery {
   readonly job: string
   readonly life: Life
+  /** How often in a row it had lost its worker before. */
+  readonly crashes: number
   readonly tookMs: number
   readonly limitMs: number
 }
+
+/** Ends of attempts that say nothing about whether a job costs its worker's life. */
+const GIVEN_BACK = new Set(['snoozed', 'handed-back', 'interrupted', 'parked'])
 
 /** For each job that ran in a killed worker: when it ran elsewhere, or had ended. Time without a database does not count. */
 export function recoveriesOf(history: History, cases: ReadonlyMap<string, Case>): readonly Recovery[] {
@@ -36,10 +43,12 @@ export function recoveriesOf(history: History, cases: ReadonlyMap<string, Case>)
         0,
         audit.findIndex((row) => row.what === 'lease' && row.token === token),
       )
-      const crashes = before.filter(({ what }) => what === 'attempt').toReversed()
+      const crashes = before
+        .filter(({ what, detail }) => what === 'attempt' && !GIVEN_BACK.has(detail ?? ''))
+        .toReversed()
       const inARow = crashes.findIndex(({ detail }) => detail !== 'worker-lost')
       const count = inARow < 0 ? crashes.length : inARow
-      const backoffMs = count === 0 ? 0 : CRASH_BACKOFF_MS * 2 ** (count - 1) + 1000
+      const backoffMs = count === 0 ? 0 : CRASH_BACKOFF_MS * 2 ** (count - 1) + SUSPECTS_WAIT_MS
       const outageMs = history.outages
         .filter(({ upMs, downMs }) => upMs > atMs && downMs < recoveredMs)
         .reduce((sum, { upMs, downMs }) => sum + (upMs - downMs) + RESTART_LIMIT_MS, 0)
@@ -47,6 +56,7 @@ export function recoveriesOf(history: History, cases: ReadonlyMap<string, Case>)
         {
           job,
           life,
+          crashes: count,
           tookMs: recoveredMs - atMs,
           limitMs: life.leaseMs + RECOVERY_SLACK_MS + backoffMs + outageMs,
         },

@@ -31,8 +31,8 @@ export class SceneStage {
     this.driver = library.pg.createPgDriver({ url })
     this.db = { queryable: this.driver, schema: 'holdfast', prepare: true }
     this.#pool = new pg.Pool({ connectionString: url, max: 2 })
-    // The database is dropped while a client still says its goodbye; nobody listens to it any more by then.
-    this.#pool.on('connect', (client) => void client.on('error', () => {}))
+    // The database is dropped while a client still says its goodbye.
+    this.#pool.on('error', () => {})
   }
 
   async close(): Promise<void> {

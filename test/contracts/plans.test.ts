@@ -75,8 +75,12 @@ async function planInside(connection: Client): Promise<void> {
   const item = { n: 'job 1', q: 'default', p: 0, m: 20, i: 1, u: 'u', k: 'k', e: 1e6 }
   await connection.query('begin')
   for (let call = 0; call < 10; call += 1) {
-    await connection.query('select holdfast.enqueue_jobs($1)', [JSON.stringify([{ ...item, in: call % 2 ? 1e6 : 0 }])])
-    await connection.query('select holdfast.enqueue_keyed_jobs($1)', [JSON.stringify([item, { ...item, k: `${call}` }])])
+    await connection.query('select holdfast.enqueue_jobs($1)', [
+      JSON.stringify([{ ...item, in: call % 2 ? 1e6 : 0 }]),
+    ])
+    await connection.query('select holdfast.enqueue_keyed_jobs($1)', [
+      JSON.stringify([item, { ...item, k: `${call}` }]),
+    ])
   }
   await connection.query('rollback')
 }
@@ -182,7 +186,9 @@ async function explain<P extends Record<string, ParamType>>(
     return {
       pages: top['Shared Hit Blocks'] + top['Shared Read Blocks'],
       scanned: Object.fromEntries(
-        [...after].filter(([name, n]) => n > (before.get(name) ?? 0)).map(([name, n]) => [name, n - (before.get(name) ?? 0)]),
+        [...after]
+          .filter(([name, n]) => n > (before.get(name) ?? 0))
+          .map(([name, n]) => [name, n - (before.get(name) ?? 0)]),
       ),
       indexes: [...new Set(indexesOf(top))].sort(),
     }
@@ -237,177 +243,258 @@ function settle(count: number) {
   }
 }
 
-describe.each(['kept since the tables were empty', 'made now'] as const)('over a million jobs in every state, with plans %s,', (when) => {
-  it('nothing was analysed since', async () => {
-    const { rows } = await client.query(
-      `select relname, reltuples from pg_class where relnamespace = 'holdfast'::regnamespace and relkind = 'r' and reltuples > 100`,
-    )
-    expect(rows).toEqual([])
-    const { rows: counts } = await client.query(
-      `select (select count(*)::int4 from holdfast.ready) as ready, (select count(*)::int4 from holdfast.scheduled) as scheduled,
+describe.each(['kept since the tables were empty', 'made now'] as const)(
+  'over a million jobs in every state, with plans %s,',
+  (when) => {
+    it('nothing was analysed since', async () => {
+      const { rows } = await client.query(
+        `select relname, reltuples from pg_class where relnamespace = 'holdfast'::regnamespace and relkind = 'r' and reltuples > 100`,
+      )
+      expect(rows).toEqual([])
+      const { rows: counts } = await client.query(
+        `select (select count(*)::int4 from holdfast.ready) as ready, (select count(*)::int4 from holdfast.scheduled) as scheduled,
          (select count(*)::int4 from holdfast.outcome) as finished`,
+      )
+      expect(counts).toEqual([{ ready: MILLION, scheduled: MILLION, finished: MILLION }])
+    })
+
+    it.each([1, BATCH])(
+      'claim_jobs takes %i by the index of the queue and the key of the job',
+      async (wanted) => {
+        const { pages, scanned, indexes } = await explain(claimJobs, claim(wanted), when)
+        expect(scanned).toEqual({})
+        expect(indexes).toContain('ready_claim_idx')
+        expect(indexes.join()).toMatch(/\bjob_\w*pkey/)
+        expect(pages).toBeLessThan(500 + 25 * wanted)
+      },
     )
-    expect(counts).toEqual([{ ready: MILLION, scheduled: MILLION, finished: MILLION }])
-  })
 
-  it.each([1, BATCH])('claim_jobs takes %i by the index of the queue and the key of the job', async (wanted) => {
-    const { pages, scanned, indexes } = await explain(claimJobs, claim(wanted), when)
-    expect(scanned).toEqual({})
-    expect(indexes).toContain('ready_claim_idx')
-    expect(indexes.join()).toMatch(/\bjob_\w*pkey/)
-    expect(pages).toBeLessThan(500 + 25 * wanted)
-  })
+    it('claim_jobs from the middle of the queue costs what it costs at the front', async () => {
+      const front = await explain(claimJobs, claim(100), when)
+      const middle = await explain(claimJobs, claim(100, String(MILLION / 2)), when)
+      expect(middle.scanned).toEqual({})
+      expect(middle.pages).toBeLessThan(front.pages * 1.5 + 100)
+    })
 
-  it('claim_jobs from the middle of the queue costs what it costs at the front', async () => {
-    const front = await explain(claimJobs, claim(100), when)
-    const middle = await explain(claimJobs, claim(100, String(MILLION / 2)), when)
-    expect(middle.scanned).toEqual({})
-    expect(middle.pages).toBeLessThan(front.pages * 1.5 + 100)
-  })
-
-  it('claim_jobs of queues with nothing in them costs next to nothing', async () => {
-    const empty = { ...claim(BATCH), queues: ['none', 'nothing'], classQueues: claim(1).classQueues.map(() => 'none') }
-    const { pages, scanned } = await explain(claimJobs, empty, when)
-    expect(scanned).toEqual({})
-    expect(pages).toBeLessThan(200)
-  })
-
-  it.each([1, BATCH])('settle_completed records %i by keys', async (count) => {
-    const { pages, scanned, indexes } = await explain(settleCompleted, settle(count), when)
-    expect(scanned).toEqual({})
-    expect(indexes).toContain('lease_pkey')
-    expect(pages).toBeLessThan(500 + 30 * count)
-  })
-
-  it('settle_and_claim does both by the same indexes', async () => {
-    const { pages, scanned, indexes } = await explain(settleAndClaim, { ...settle(BATCH), ...claim(BATCH) }, when)
-    expect(scanned).toEqual({})
-    expect(indexes).toEqual(expect.arrayContaining(['lease_pkey', 'ready_claim_idx']))
-    expect(pages).toBeLessThan(1000 + 55 * BATCH)
-  })
-
-  it.each([1, BATCH])('settle_attempts records %i by keys', async (count) => {
-    const kinds = [
-      { to: 'scheduled', ended: 'failed', delay: 1000, error: { message: 'x' } },
-      { to: 'scheduled', ended: 'snoozed', delay: 1000 },
-      { to: 'ready', ended: 'handed-back' },
-      { to: 'discarded', reason: 'x' },
-      { to: 'parked', ended: 'parked', reason: 'x' },
-      { to: 'completed', result: 1 },
-    ]
-    const items = upTo(EXECUTING_FROM, count).map((job, i) => ({ token: String(5 * MILLION), job, ms: 1, ...kinds[i % kinds.length] }))
-    const { pages, scanned, indexes } = await explain(settleAttempts, {
-      workerId: '1',
-      tokens: [String(5 * MILLION)],
-      items: JSON.stringify(items),
-      keep: 20,
-    }, when)
-    expect(scanned).toEqual({})
-    expect(indexes).toContain('lease_pkey')
-    expect(pages).toBeLessThan(500 + 50 * count)
-  })
-
-  it.each(['settle_completed', 'settle_attempts'])('%s costs no more for a lease of which half is settled', async (name) => {
-    const token = String(5 * MILLION + 1)
-    const jobs = upTo(EXECUTING_FROM + BATCH * 1.5, BATCH / 2)
-    const items = jobs.map((job) => ({ token, job, ms: 1, to: 'scheduled', ended: 'failed', delay: 1 }))
-    const { pages, scanned } =
-      name === 'settle_attempts'
-        ? await explain(settleAttempts, { workerId: '1', tokens: [token], items: JSON.stringify(items), keep: 20 }, when)
-        : await explain(settleCompleted, { ...settle(BATCH / 2), tokens: [token], jobIds: jobs, jobTokens: jobs.map(() => token), keyedIds: [] }, when)
-    expect(scanned).toEqual({})
-    expect(pages).toBeLessThan(1500 + 50 * jobs.length)
-  })
-
-  it('promote_jobs moves the longest due, by the index of due times', async () => {
-    const { pages, scanned, indexes } = await explain(promoteJobs, { limit: 500 }, when)
-    expect(scanned).toEqual({})
-    expect(indexes).toContain('scheduled_due_idx')
-    expect(pages).toBeLessThan(500 + 30 * 500)
-  })
-
-  it('look_ahead reads one entry of each index', async () => {
-    const names = upTo(0, 20).map((n) => `job ${n}`)
-    const { pages, scanned, indexes } = await explain(lookAhead, { workerId: '1', names, queues: ['default', 'mail', 'none'] }, when)
-    expect(scanned).toEqual({})
-    expect(indexes).toContain('scheduled_due_idx')
-    expect(pages).toBeLessThan(200)
-  })
-
-  it('find_ready_behind reads one entry of the index of the queue', async () => {
-    const { pages, scanned, indexes } = await explain(findReadyBehind, { queue: 'default', priority: 1, after: '500000', upto: '900000' }, when)
-    expect(scanned).toEqual({})
-    expect(indexes).toEqual(['ready_claim_idx'])
-    expect(pages).toBeLessThan(20)
-  })
-
-  it('lock_lost_leases and requeue_lost_leases cost what was lost', async () => {
-    const lock = await explain(lockLostLeases, { limit: 100 }, when)
-    expect(lock.scanned).toEqual({})
-    expect(lock.pages).toBeLessThan(200)
-    const requeue = await explain(requeueLostLeases, { tokens: [String(5 * MILLION + 2)], workerIds: ['2'], backoffMs: '1000' }, when)
-    expect(requeue.scanned).toEqual({})
-    expect(requeue.pages).toBeLessThan(500 + 40 * BATCH)
-  })
-
-  it('release_unknown_leases costs what it gives back', async () => {
-    const { pages, scanned } = await explain(releaseUnknownLeases, { workerId: '1', known: [String(5 * MILLION)] }, when)
-    expect(scanned).toEqual({})
-    expect(pages).toBeLessThan(500 + 40 * BATCH)
-  })
-
-  it('renew_leases touches its own row and leases', async () => {
-    const { pages, scanned } = await explain(renewLeases, { workerId: '1' }, when)
-    expect(scanned).toEqual({})
-    expect(pages).toBeLessThan(100)
-  })
-
-  it('find_outcome reads one row by its key', async () => {
-    for (const jobId of [FINISHED_FROM + 500_000, READY_FROM + 5, 9 * MILLION]) {
-      // A producer's connection has no fixed plans: one that was made for empty tables lasts there until they are analysed.
-      const { pages, scanned } = await explain(findOutcome, { jobId: String(jobId) }, when, when === 'made now' ? 'producer' : 'worker')
+    it('claim_jobs of queues with nothing in them costs next to nothing', async () => {
+      const empty = {
+        ...claim(BATCH),
+        queues: ['none', 'nothing'],
+        classQueues: claim(1).classQueues.map(() => 'none'),
+      }
+      const { pages, scanned } = await explain(claimJobs, empty, when)
       expect(scanned).toEqual({})
-      expect(pages).toBeLessThan(60)
-    }
-  })
+      expect(pages).toBeLessThan(200)
+    })
 
-  it('enqueue_jobs costs what it stores', async () => {
-    const items = upTo(0, BATCH).map((i) => ({ n: 'job 1', q: 'default', p: 0, m: 20, c: 'c', i, ...(Number(i) % 2 ? { in: 1e6 } : {}) }))
-    const { pages, scanned } = await explain(enqueueJobs, { items: JSON.stringify(items) }, when, 'producer')
-    expect(scanned).toEqual({})
-    expect(pages).toBeLessThan(1000 + 30 * BATCH)
-  })
+    it.each([1, BATCH])('settle_completed records %i by keys', async (count) => {
+      const { pages, scanned, indexes } = await explain(settleCompleted, settle(count), when)
+      expect(scanned).toEqual({})
+      expect(indexes).toContain('lease_pkey')
+      expect(pages).toBeLessThan(500 + 30 * count)
+    })
 
-  it('enqueue_keyed_jobs looks each key up by its index', async () => {
-    const items = upTo(0, 100).map((i) => ({
-      n: 'job 1',
-      q: 'default',
-      p: 0,
-      m: 20,
-      c: 'c',
-      i,
-      u: `key ${Number(i) % 2 ? '' : 'new '}${Number(i) * 1000}`,
-      ...(Number(i) % 3 ? { k: `call ${Number(i) % 6 > 2 ? '' : 'new '}${Number(i) * 1000}`, e: 1e6 } : {}),
-    }))
-    const { pages, scanned } = await explain(enqueueKeyedJobs, { items: JSON.stringify(items) }, when, 'producer')
-    expect(scanned).toEqual({})
-    expect(pages).toBeLessThan(1000 + 100 * 60)
-  })
+    it('settle_and_claim does both by the same indexes', async () => {
+      const { pages, scanned, indexes } = await explain(
+        settleAndClaim,
+        { ...settle(BATCH), ...claim(BATCH) },
+        when,
+      )
+      expect(scanned).toEqual({})
+      expect(indexes).toEqual(expect.arrayContaining(['lease_pkey', 'ready_claim_idx']))
+      expect(pages).toBeLessThan(1000 + 55 * BATCH)
+    })
 
-  it('a statement without its index is seen to read the table', async () => {
-    // The control: without it, the numbers above would prove nothing.
-    await client.query('begin')
-    try {
-      await client.query('drop index holdfast.scheduled_due_idx')
-      await client.query('set local enable_seqscan = off')
-      await client.query(`prepare control as ${promoteJobs.statement('holdfast').text}`)
-      await client.query(`execute control('10')`)
-      const { rows } = await client.query(`select seq_tup_read::int4 as n from pg_stat_xact_user_tables where relname = 'scheduled'`)
-      expect(rows).toEqual([{ n: expect.any(Number) }])
-      expect(rows[0].n).toBeGreaterThanOrEqual(MILLION)
-    } finally {
-      await client.query('rollback')
-      await client.query('deallocate all')
-    }
-  })
-})
+    it.each([1, BATCH])('settle_attempts records %i by keys', async (count) => {
+      const kinds = [
+        { to: 'scheduled', ended: 'failed', delay: 1000, error: { message: 'x' } },
+        { to: 'scheduled', ended: 'snoozed', delay: 1000 },
+        { to: 'ready', ended: 'handed-back' },
+        { to: 'discarded', reason: 'x' },
+        { to: 'parked', ended: 'parked', reason: 'x' },
+        { to: 'completed', result: 1 },
+      ]
+      const items = upTo(EXECUTING_FROM, count).map((job, i) => ({
+        token: String(5 * MILLION),
+        job,
+        ms: 1,
+        ...kinds[i % kinds.length],
+      }))
+      const { pages, scanned, indexes } = await explain(
+        settleAttempts,
+        {
+          workerId: '1',
+          tokens: [String(5 * MILLION)],
+          items: JSON.stringify(items),
+          keep: 20,
+        },
+        when,
+      )
+      expect(scanned).toEqual({})
+      expect(indexes).toContain('lease_pkey')
+      expect(pages).toBeLessThan(500 + 50 * count)
+    })
+
+    it.each(['settle_completed', 'settle_attempts'])(
+      '%s costs no more for a lease of which half is settled',
+      async (name) => {
+        const token = String(5 * MILLION + 1)
+        const jobs = upTo(EXECUTING_FROM + BATCH * 1.5, BATCH / 2)
+        const items = jobs.map((job) => ({ token, job, ms: 1, to: 'scheduled', ended: 'failed', delay: 1 }))
+        const { pages, scanned } =
+          name === 'settle_attempts'
+            ? await explain(
+                settleAttempts,
+                { workerId: '1', tokens: [token], items: JSON.stringify(items), keep: 20 },
+                when,
+              )
+            : await explain(
+                settleCompleted,
+                {
+                  ...settle(BATCH / 2),
+                  tokens: [token],
+                  jobIds: jobs,
+                  jobTokens: jobs.map(() => token),
+                  keyedIds: [],
+                },
+                when,
+              )
+        expect(scanned).toEqual({})
+        expect(pages).toBeLessThan(1500 + 50 * jobs.length)
+      },
+    )
+
+    it('promote_jobs moves the longest due, by the index of due times', async () => {
+      const { pages, scanned, indexes } = await explain(promoteJobs, { limit: 500 }, when)
+      expect(scanned).toEqual({})
+      expect(indexes).toContain('scheduled_due_idx')
+      expect(pages).toBeLessThan(500 + 30 * 500)
+    })
+
+    it('look_ahead reads one entry of each index', async () => {
+      const names = upTo(0, 20).map((n) => `job ${n}`)
+      const { pages, scanned, indexes } = await explain(
+        lookAhead,
+        { workerId: '1', names, queues: ['default', 'mail', 'none'] },
+        when,
+      )
+      expect(scanned).toEqual({})
+      expect(indexes).toContain('scheduled_due_idx')
+      expect(pages).toBeLessThan(200)
+    })
+
+    it('find_ready_behind reads one entry of the index of the queue', async () => {
+      const { pages, scanned, indexes } = await explain(
+        findReadyBehind,
+        { queue: 'default', priority: 1, after: '500000', upto: '900000' },
+        when,
+      )
+      expect(scanned).toEqual({})
+      expect(indexes).toEqual(['ready_claim_idx'])
+      expect(pages).toBeLessThan(20)
+    })
+
+    it('lock_lost_leases and requeue_lost_leases cost what was lost', async () => {
+      const lock = await explain(lockLostLeases, { limit: 100 }, when)
+      expect(lock.scanned).toEqual({})
+      expect(lock.pages).toBeLessThan(200)
+      const requeue = await explain(
+        requeueLostLeases,
+        { tokens: [String(5 * MILLION + 2)], workerIds: ['2'], backoffMs: '1000' },
+        when,
+      )
+      expect(requeue.scanned).toEqual({})
+      expect(requeue.pages).toBeLessThan(500 + 40 * BATCH)
+    })
+
+    it('release_unknown_leases costs what it gives back', async () => {
+      const { pages, scanned } = await explain(
+        releaseUnknownLeases,
+        { workerId: '1', known: [String(5 * MILLION)] },
+        when,
+      )
+      expect(scanned).toEqual({})
+      expect(pages).toBeLessThan(500 + 40 * BATCH)
+    })
+
+    it('renew_leases touches its own row and leases', async () => {
+      const { pages, scanned } = await explain(renewLeases, { workerId: '1' }, when)
+      expect(scanned).toEqual({})
+      expect(pages).toBeLessThan(100)
+    })
+
+    it('find_outcome reads one row by its key', async () => {
+      for (const jobId of [FINISHED_FROM + 500_000, READY_FROM + 5, 9 * MILLION]) {
+        // A producer's connection has no fixed plans: one that was made for empty tables lasts there until they are analysed.
+        const { pages, scanned } = await explain(
+          findOutcome,
+          { jobId: String(jobId) },
+          when,
+          when === 'made now' ? 'producer' : 'worker',
+        )
+        expect(scanned).toEqual({})
+        expect(pages).toBeLessThan(60)
+      }
+    })
+
+    it('enqueue_jobs costs what it stores', async () => {
+      const items = upTo(0, BATCH).map((i) => ({
+        n: 'job 1',
+        q: 'default',
+        p: 0,
+        m: 20,
+        c: 'c',
+        i,
+        ...(Number(i) % 2 ? { in: 1e6 } : {}),
+      }))
+      const { pages, scanned } = await explain(
+        enqueueJobs,
+        { items: JSON.stringify(items) },
+        when,
+        'producer',
+      )
+      expect(scanned).toEqual({})
+      expect(pages).toBeLessThan(1000 + 30 * BATCH)
+    })
+
+    it('enqueue_keyed_jobs looks each key up by its index', async () => {
+      const items = upTo(0, 100).map((i) => ({
+        n: 'job 1',
+        q: 'default',
+        p: 0,
+        m: 20,
+        c: 'c',
+        i,
+        u: `key ${Number(i) % 2 ? '' : 'new '}${Number(i) * 1000}`,
+        ...(Number(i) % 3 ? { k: `call ${Number(i) % 6 > 2 ? '' : 'new '}${Number(i) * 1000}`, e: 1e6 } : {}),
+      }))
+      const { pages, scanned } = await explain(
+        enqueueKeyedJobs,
+        { items: JSON.stringify(items) },
+        when,
+        'producer',
+      )
+      expect(scanned).toEqual({})
+      expect(pages).toBeLessThan(1000 + 100 * 60)
+    })
+
+    it('a statement without its index is seen to read the table', async () => {
+      // The control: without it, the numbers above would prove nothing.
+      await client.query('begin')
+      try {
+        await client.query('drop index holdfast.scheduled_due_idx')
+        await client.query('set local enable_seqscan = off')
+        await client.query(`prepare control as ${promoteJobs.statement('holdfast').text}`)
+        await client.query(`execute control('10')`)
+        const { rows } = await client.query(
+          `select seq_tup_read::int4 as n from pg_stat_xact_user_tables where relname = 'scheduled'`,
+        )
+        expect(rows).toEqual([{ n: expect.any(Number) }])
+        expect(rows[0].n).toBeGreaterThanOrEqual(MILLION)
+      } finally {
+        await client.query('rollback')
+        await client.query('deallocate all')
+      }
+    })
+  },
+)

@@ -41,14 +41,16 @@ async function describeStatement(operation: AnyOperation): Promise<Described> {
   )
   const nulls = operation.statement('holdfast').text.matchAll(/\$(\d+)/g)
   const used = Math.max(0, ...[...nulls].map((match) => Number(match[1])))
-  const names = await client.query({
-    text: operation.statement('holdfast').text,
-    values: Array.from({ length: used }, () => null),
-    // Names come with the description; an error of the nulls comes after it and is of no interest.
-  } as { text: string; values: null[] }).then(
-    ({ fields }) => fields.map(({ name }) => name),
-    () => undefined,
-  )
+  const names = await client
+    .query({
+      text: operation.statement('holdfast').text,
+      values: Array.from({ length: used }, () => null),
+      // Names come with the description; an error of the nulls comes after it and is of no interest.
+    } as { text: string; values: null[] })
+    .then(
+      ({ fields }) => fields.map(({ name }) => name),
+      () => undefined,
+    )
   const [row] = rows
   const results = row?.results ?? []
   return {
@@ -93,7 +95,9 @@ describe('the statements', () => {
         expect(columnTypes[type.replace('?', '')], `column ${name} is ${type}`).toContain(given)
       }
       // What is not declared is there only to be computed.
-      const extra = [...columns.keys()].filter((name) => !Object.keys(operation.columns).map(snake).includes(name))
+      const extra = [...columns.keys()].filter(
+        (name) => !Object.keys(operation.columns).map(snake).includes(name),
+      )
       expect(extra.filter((name) => !['announced', 'announce_cancel'].includes(name))).toEqual([])
     },
   )

@@ -48,6 +48,7 @@ const eventNames = Object.keys({
   'jobs.handedBack': 1,
   'job.parked': 1,
   'write.refused': 1,
+  'result.altered': 1,
   'lease.lost': 1,
   'jobs.rescued': 1,
   'handler.abandoned': 1,

@@ -246,7 +246,7 @@ it('a loop blocked past timeout and grace gives its leases up even when the proc
   await stuck.message('handling')
   await using other = startProgram(program, { args: [JSON.stringify(settings)] })
 
-  expect(await other.message('handling')).toMatchObject({ job: id, attempt: 2 })
+  expect(await other.message('handling', { deadlineMs: 20_000 })).toMatchObject({ job: id, attempt: 2 })
 
   await stuck.message('lease.lost')
   expect(await stuck.message('write.refused')).toMatchObject({ jobId: id, attempt: 1 })

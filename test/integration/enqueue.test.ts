@@ -106,7 +106,12 @@ describeEachHome('every door', ({ kind, open }) => {
     })
 
     it('refuses what the schema refuses and jobs that are not listed, and stores nothing', async () => {
-      const stranger = defineJob({ name: 'stranger', input: order.input, idempotent: true, handler: () => {} })
+      const stranger = defineJob({
+        name: 'stranger',
+        input: order.input,
+        idempotent: true,
+        handler: () => {},
+      })
       const stored = async () =>
         await home.sql('select from holdfast.job where name in ($1, $2)', [order.name, stranger.name])
       const before = await stored()
@@ -127,7 +132,13 @@ describeEachHome('enqueue', ({ open }) => {
   it('refuses a job that only looks like one of the application', async () => {
     await using home = await open({ jobs: [order] })
     const double = defineJob({ name: order.name, input: order.input, idempotent: true, handler: () => {} })
-    for (const job of [double, undefined, null, { name: 'sales.sendConfirmation' }, 'sales.sendConfirmation']) {
+    for (const job of [
+      double,
+      undefined,
+      null,
+      { name: 'sales.sendConfirmation' },
+      'sales.sendConfirmation',
+    ]) {
       await expect(home.app.enqueue(job as unknown as typeof order, { orderId: '1' })).rejects.toThrow(
         UnknownJobError,
       )
@@ -156,19 +167,27 @@ describeEachHome('enqueue', ({ open }) => {
   it('refuses arguments of the wrong kind with an error that says so', async () => {
     await using home = await open()
     const { app } = home
-    const untyped = app as unknown as Record<'enqueue' | 'enqueueMany', (...args: unknown[]) => Promise<unknown>>
+    const untyped = app as unknown as Record<
+      'enqueue' | 'enqueueMany',
+      (...args: unknown[]) => Promise<unknown>
+    >
     await expect(untyped.enqueueMany('text')).rejects.toThrow(InvalidArgumentError)
     await expect(untyped.enqueueMany([{ job: note }, null])).rejects.toMatchObject({
       code: 'INVALID_ARGUMENT',
       field: 'jobs[1]',
     })
     await expect(untyped.enqueue(note, 1, 'text')).rejects.toThrow(InvalidArgumentError)
-    await expect(untyped.enqueue(note, 1, { queue: 'nowhere' })).rejects.toMatchObject({ field: 'options.queue' })
+    await expect(untyped.enqueue(note, 1, { queue: 'nowhere' })).rejects.toMatchObject({
+      field: 'options.queue',
+    })
     await expect(untyped.enqueue(note, 1, { runAt: new Date(), delayMs: 1 })).rejects.toMatchObject({
       field: 'options.delayMs',
     })
     await expect(
-      untyped.enqueueMany([{ job: note, input: 1 }, { job: note, input: 1, queue: 'nowhere' }]),
+      untyped.enqueueMany([
+        { job: note, input: 1 },
+        { job: note, input: 1, queue: 'nowhere' },
+      ]),
     ).rejects.toMatchObject({ field: 'jobs[1].queue' })
     expect(await home.count()).toBe(0)
   })
@@ -209,12 +228,16 @@ describeEachHome('enqueue', ({ open }) => {
 
   it('stores all of a bulk or nothing', async () => {
     await using home = await open()
-    const jobs = Array.from({ length: 10_000 }, (_, i) => ({ job: note, input: i, priority: i === 9_999 ? 10 : 0 }))
+    const jobs = Array.from({ length: 10_000 }, (_, i) => ({
+      job: note,
+      input: i,
+      priority: i === 9_999 ? 10 : 0,
+    }))
 
     await expect(home.app.enqueueMany(jobs)).rejects.toMatchObject({ field: 'jobs[9999].priority' })
-    await expect(home.app.enqueueMany(Array.from({ length: 100_001 }, () => ({ job: note })))).rejects.toMatchObject(
-      { field: 'jobs.length' },
-    )
+    await expect(
+      home.app.enqueueMany(Array.from({ length: 100_001 }, () => ({ job: note }))),
+    ).rejects.toMatchObject({ field: 'jobs.length' })
 
     expect(await home.count()).toBe(0)
   })
@@ -276,7 +299,10 @@ describeEachHome('enqueue', ({ open }) => {
     const end = await home.app.job(id).wait({ timeoutMs: 10_000 })
 
     expect(end).toMatchObject({ state: 'completed', attempts: 2 })
-    expect(seen).toMatchObject([{ id, attempt: 1 }, { id, attempt: 2 }])
+    expect(seen).toMatchObject([
+      { id, attempt: 1 },
+      { id, attempt: 2 },
+    ])
     expect((seen[1]?.token ?? 0n) > (seen[0]?.token ?? 0n)).toBe(true)
   })
 })
@@ -318,7 +344,9 @@ describeEachHome('enqueueing by SQL', ({ open }) => {
     await home.app.migrate()
     await home.work()
 
-    const kept = await home.transaction(async ({ query }) => await enqueueBySql(query, note.name, '[1,{"a":2}]'))
+    const kept = await home.transaction(
+      async ({ query }) => await enqueueBySql(query, note.name, '[1,{"a":2}]'),
+    )
     const undone = home.transaction(async ({ query }) => {
       await enqueueBySql(query, note.name, '2')
       throw new Error('changed my mind')
@@ -388,10 +416,19 @@ describeEachHome('a job', ({ open }) => {
     const held = new Promise<void>((resolve) => {
       release = resolve
     })
-    const slow = defineJob({ name: 'slow', input: z.null(), idempotent: true, handler: async () => await held })
+    const slow = defineJob({
+      name: 'slow',
+      input: z.null(),
+      idempotent: true,
+      handler: async () => await held,
+    })
     await using home = await open({ jobs: [slow] })
     const { id } = await home.app.enqueue(slow, null)
-    expect(await home.app.job(id).get()).toMatchObject({ state: 'available', workerId: null, finishedAt: null })
+    expect(await home.app.job(id).get()).toMatchObject({
+      state: 'available',
+      workerId: null,
+      finishedAt: null,
+    })
 
     const started = new Promise((resolve) => home.app.events.on('attempt.started', resolve))
     await home.work()
@@ -401,13 +438,18 @@ describeEachHome('a job', ({ open }) => {
     expect(executing?.fencingToken).toMatch(/^\d+$/)
 
     release()
-    expect(await home.app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed', attempts: 1 })
+    expect(await home.app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({
+      state: 'completed',
+      attempts: 1,
+    })
   })
 
   it('is found by its id alone; an unknown or impossible id is told apart', async () => {
     await using home = await open()
     expect(await home.app.job('987654').get()).toBeUndefined()
-    await expect(home.app.job(987654n).wait({ timeoutMs: 0 })).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' })
+    await expect(home.app.job(987654n).wait({ timeoutMs: 0 })).rejects.toMatchObject({
+      code: 'JOB_NOT_FOUND',
+    })
     for (const id of ['', '0', '-1', '1.5', 'x', '1;drop', '9223372036854775808', '99999999999999999999']) {
       expect(() => home.app.job(id), id).toThrow(InvalidArgumentError)
     }
@@ -446,13 +488,21 @@ describe('a definition without "idempotent: true"', () => {
 
   it('is refused by the application too, however it was made', () => {
     const forged = { ...note, idempotent: undefined } as unknown as typeof note
-    expect(() => defineApp({ name: 'a', database: 'pglite:memory:', jobs: [forged] })).toThrow(/idempotent: true/)
+    expect(() => defineApp({ name: 'a', database: 'pglite:memory:', jobs: [forged] })).toThrow(
+      /idempotent: true/,
+    )
   })
 })
 
 describe('an unknown name', () => {
   it('is refused, never given a default: queue of a job, queue of a worker', () => {
-    const astray = defineJob({ name: 'x', queue: 'nowhere', input: z.null(), idempotent: true, handler: () => {} })
+    const astray = defineJob({
+      name: 'x',
+      queue: 'nowhere',
+      input: z.null(),
+      idempotent: true,
+      handler: () => {},
+    })
     expect(() => appOver('pglite:memory:', { jobs: [astray] })).toThrow(/"nowhere".*not configured/)
     const app = appOver('pglite:memory:')
     expect(() => app.worker({ queues: ['nowhere'] })).toThrow(/"nowhere"/)

@@ -13,7 +13,7 @@ import { withResolvers } from '../support/eventually.ts'
 export interface OwnTransaction {
   /** What `tx` takes. */
   readonly tx: unknown
-  query(text: string, params?: readonly unknown[]): Promise<Record<string, unknown>[]>
+  readonly query: (text: string, params?: readonly unknown[]) => Promise<Record<string, unknown>[]>
 }
 
 /** A migrated database, and an application over it. */
@@ -22,10 +22,10 @@ export interface Home {
   /** What `defineApp` takes as `database`. */
   readonly database: string | PGlite
   readonly app: App
-  sql<R extends Record<string, unknown> = Record<string, unknown>>(
+  readonly sql: <R extends Record<string, unknown> = Record<string, unknown>>(
     text: string,
     params?: readonly unknown[],
-  ): Promise<R[]>
+  ) => Promise<R[]>
   /** Runs `fn` in a transaction of the test's own; commits it, or rolls back what throws. */
   transaction<T>(fn: (own: OwnTransaction) => Promise<T>): Promise<T>
   /** How many jobs there are. */
@@ -82,7 +82,7 @@ export async function runInHandler<T>(home: Home, work: (ctx: JobContext) => Pro
 
 export interface HomeSuite {
   readonly kind: 'pg' | 'pglite'
-  open(options?: HomeOptions): Promise<Home>
+  readonly open: (options?: HomeOptions) => Promise<Home>
 }
 
 /** Runs the same tests on PostgreSQL and on PGlite. */

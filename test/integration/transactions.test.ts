@@ -39,7 +39,12 @@ describeEachHome('an enqueue in a transaction', ({ kind, open }) => {
 
   it('leaves neither row, nor change, nor handler call when the body throws', async () => {
     const called: unknown[] = []
-    const send = defineJob({ name: 'send', input: anything(), idempotent: true, handler: (_, i) => void called.push(i) })
+    const send = defineJob({
+      name: 'send',
+      input: anything(),
+      idempotent: true,
+      handler: (_, i) => void called.push(i),
+    })
     await using home = await open({ jobs: [send] })
     await home.sql(ORDERS)
     await home.work()
@@ -47,7 +52,13 @@ describeEachHome('an enqueue in a transaction', ({ kind, open }) => {
     const thrown = new Error('changed my mind')
     const own = home.transaction(async ({ tx, query }) => {
       await query('insert into orders values (1)')
-      await home.app.enqueueMany([{ job: send, input: 1 }, { job: send, input: 2, uniqueKey: 'k' }], { tx })
+      await home.app.enqueueMany(
+        [
+          { job: send, input: 1 },
+          { job: send, input: 2, uniqueKey: 'k' },
+        ],
+        { tx },
+      )
       throw thrown
     })
     const ours = home.app.transaction(async (tx) => {
@@ -79,7 +90,9 @@ describeEachHome('an enqueue in a transaction', ({ kind, open }) => {
       { input: '"outer"' },
       { input: '"after"' },
     ])
-    expect(await home.sql('select from holdfast.unique_key union all select from holdfast.idempotency_key')).toEqual([])
+    expect(
+      await home.sql('select from holdfast.unique_key union all select from holdfast.idempotency_key'),
+    ).toEqual([])
     expect(await home.app.enqueue(note, 'inner', { uniqueKey: 'k', idempotencyKey: 'i' })).toMatchObject({
       status: 'created',
     })
@@ -146,15 +159,19 @@ describeEachHome('an enqueue in a transaction', ({ kind, open }) => {
     expect(await home.count()).toBe(0)
   })
 
-  it.each([['a number', 1], ['a text', 'tx'], ['null', null], ['an object', {}]])(
-    'is refused with %s in place of a transaction',
-    async (_, tx) => {
-      await using home = await open()
-      await expect(home.app.enqueue(note, 1, { tx })).rejects.toThrow(TransactionRequiredError)
-      await expect(home.app.enqueueMany([{ job: note, input: 1 }], { tx })).rejects.toThrow(TransactionRequiredError)
-      expect(await home.count()).toBe(0)
-    },
-  )
+  it.each([
+    ['a number', 1],
+    ['a text', 'tx'],
+    ['null', null],
+    ['an object', {}],
+  ])('is refused with %s in place of a transaction', async (_, tx) => {
+    await using home = await open()
+    await expect(home.app.enqueue(note, 1, { tx })).rejects.toThrow(TransactionRequiredError)
+    await expect(home.app.enqueueMany([{ job: note, input: 1 }], { tx })).rejects.toThrow(
+      TransactionRequiredError,
+    )
+    expect(await home.count()).toBe(0)
+  })
 
   it.each(doorsOf(kind).filter(({ name }) => /tx|transaction/.test(name)))(
     'rolls back when a deferred constraint fails at commit ($name)',
@@ -163,10 +180,14 @@ describeEachHome('an enqueue in a transaction', ({ kind, open }) => {
       await home.sql('create table parent (id int8 primary key)')
       await home.sql('create table child (parent int8 references parent deferrable initially deferred)')
       // The trigger plants the violation from within the enqueue, so that every door meets it at its commit.
-      await home.sql(`create function plant() returns trigger language plpgsql as $$ begin insert into public.child values (1); return new; end $$`)
-      await home.sql('create trigger plant after insert on holdfast.job for each row execute function plant()')
+      await home.sql(
+        `create function plant() returns trigger language plpgsql as $$ begin insert into public.child values (1); return new; end $$`,
+      )
+      await home.sql(
+        'create trigger plant after insert on holdfast.job for each row execute function plant()',
+      )
 
-      await expect(door.enqueue(home, note as never, 1)).rejects.toThrow()
+      await expect(door.enqueue(home, note as never, 1)).rejects.toThrow(/constraint|foreign key|refused/)
 
       expect(await home.count()).toBe(0)
       expect(await home.sql('select from holdfast.ready union all select from child')).toEqual([])
@@ -197,7 +218,11 @@ describe('with several connections', () => {
     try {
       await client.query('begin')
       const { id } = await home.app.enqueue(note, 'held', { tx: client })
-      const bySql = await enqueueBySql(async (text, params) => (await client.query(text, params as unknown[])).rows, note.name, '1')
+      const bySql = await enqueueBySql(
+        async (text, params) => (await client.query(text, params as unknown[])).rows,
+        note.name,
+        '1',
+      )
       // Jobs of others pass it by, twice: the worker looks at the queue in which it will be.
       for (let round = 0; round < 2; round += 1) {
         const other = await home.app.enqueue(note, round)
@@ -242,11 +267,18 @@ describe('with several connections', () => {
       expect(heard).toEqual(['before commit', 'after rollback'])
 
       await client.query('begin')
-      await home.app.enqueueMany(Array.from({ length: 10_000 }, (_, i) => ({ job: note, input: i })), { tx: client })
+      await home.app.enqueueMany(
+        Array.from({ length: 10_000 }, (_, i) => ({ job: note, input: i })),
+        { tx: client },
+      )
       await marks('before the second commit')
       await client.query('commit')
       await marks('after commit')
-      expect(heard.slice(2)).toEqual(['before the second commit', expect.stringMatching(/^[0-9a-f]{1,16}$/), 'after commit'])
+      expect(heard.slice(2)).toEqual([
+        'before the second commit',
+        expect.stringMatching(/^[0-9a-f]{1,16}$/),
+        'after commit',
+      ])
     } finally {
       await client.end()
       await listener.end()
@@ -273,7 +305,13 @@ describe('with several connections', () => {
 
   it('lets nobody wait for a business transaction that stays open after it enqueued', async () => {
     const hold = withResolvers<void>()
-    const slow = defineJob({ name: 'slow', queue: 'mail', input: anything(), idempotent: true, handler: async () => await hold.promise })
+    const slow = defineJob({
+      name: 'slow',
+      queue: 'mail',
+      input: anything(),
+      idempotent: true,
+      handler: async () => await hold.promise,
+    })
     await using home = await openPgHome({ jobs: [slow], leaseMs: 1000 })
     await home.app.migrate()
     await home.work()
@@ -283,8 +321,16 @@ describe('with several connections', () => {
     await client.connect()
     try {
       await client.query('begin')
-      const query = async (text: string, params?: readonly unknown[]) => (await client.query(text, params as unknown[])).rows
-      await home.app.enqueueMany([{ job: note, input: 1 }, { job: note, input: 2, uniqueKey: 'mine', idempotencyKey: 'mine' }, { job: note, input: 3, delayMs: 1 }], { tx: client })
+      const query = async (text: string, params?: readonly unknown[]) =>
+        (await client.query(text, params as unknown[])).rows
+      await home.app.enqueueMany(
+        [
+          { job: note, input: 1 },
+          { job: note, input: 2, uniqueKey: 'mine', idempotencyKey: 'mine' },
+          { job: note, input: 3, delayMs: 1 },
+        ],
+        { tx: client },
+      )
       await enqueueBySql(query, note.name, '1')
 
       // Longer than a lease: heartbeats, claims, settles and enqueues of others go on meanwhile.
@@ -302,7 +348,10 @@ describe('with several connections', () => {
         rounds += 1
       }
       hold.resolve()
-      expect(await home.app.job(running.id).wait({ timeoutMs: 2000 })).toMatchObject({ state: 'completed', attempts: 1 })
+      expect(await home.app.job(running.id).wait({ timeoutMs: 2000 })).toMatchObject({
+        state: 'completed',
+        attempts: 1,
+      })
       expect(await home.sql('select from pg_locks where not granted')).toEqual([])
       expect(slowest).toBeLessThan(2000)
       expect(rounds).toBeGreaterThan(3)
@@ -322,10 +371,12 @@ describe('with several connections', () => {
     await home.app.enqueue(note, 1, { tx: client })
     const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
     await home.sql('select pg_terminate_backend($1)', [rows[0]?.pid])
-    await eventually('the backend is gone', async () =>
-      (await home.sql('select from pg_stat_activity where pid = $1', [rows[0]?.pid])).length === 0,
+    await eventually(
+      'the backend is gone',
+      async () =>
+        (await home.sql('select from pg_stat_activity where pid = $1', [rows[0]?.pid])).length === 0,
     )
-    await expect(home.app.enqueue(note, 2, { tx: client })).rejects.toThrow()
+    await expect(home.app.enqueue(note, 2, { tx: client })).rejects.toMatchObject({ changed: 'nothing' })
     expect(await home.count()).toBe(0)
   })
 
@@ -339,8 +390,11 @@ describe('with several connections', () => {
     const { id } = await producer.message(message)
     await producer.kill()
 
-    await eventually('its backends are gone', async () =>
-      (await home.sql(`select from pg_stat_activity where application_name like 'holdfast producer%'`)).length === 0,
+    await eventually(
+      'its backends are gone',
+      async () =>
+        (await home.sql(`select from pg_stat_activity where application_name like 'holdfast producer%'`))
+          .length === 0,
     )
     expect(await home.sql('select from orders where confirmed')).toHaveLength(expected)
     expect(await home.count()).toBe(expected)
@@ -382,10 +436,14 @@ describe('with several connections', () => {
     try {
       await producer.enqueue(note, 'warm')
       const lost = proxy.dropAnswer('commit')
-      const ended = producer.transaction(async (tx) => await tx.enqueue(note, 'once', { idempotencyKey: 'i' }))
+      const ended = producer.transaction(
+        async (tx) => await tx.enqueue(note, 'once', { idempotencyKey: 'i' }),
+      )
       await expect(ended).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
       expect((await lost).tags).toEqual(['COMMIT'])
-      const again = await producer.transaction(async (tx) => await tx.enqueue(note, 'once', { idempotencyKey: 'i' }))
+      const again = await producer.transaction(
+        async (tx) => await tx.enqueue(note, 'once', { idempotencyKey: 'i' }),
+      )
       expect(again.status).toBe('created')
       expect(await home.sql(`select from holdfast.job where input::text = '"once"'`)).toHaveLength(1)
 

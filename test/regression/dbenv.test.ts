@@ -18,25 +18,61 @@ const settings: Readonly<Record<string, readonly string[]>> = {
     "bytea_output = 'escape'",
     'extra_float_digits = -15',
   ],
-  'backslashes that escape': ["standard_conforming_strings = 'off'", "escape_string_warning = 'off'", "backslash_quote = 'on'"],
-  'time limits': ["statement_timeout = '2s'", "lock_timeout = '1s'", "idle_in_transaction_session_timeout = '5s'"],
-  'planner switches': ["enable_indexscan = 'off'", "enable_indexonlyscan = 'off'", "enable_nestloop = 'off'", "enable_hashjoin = 'off'", "plan_cache_mode = 'force_custom_plan'", "jit_above_cost = 0"],
-  'other encodings and languages': ["client_encoding = 'latin1'", "lc_messages = 'C'", "lc_numeric = 'C'", "default_text_search_config = 'pg_catalog.simple'"],
+  'backslashes that escape': [
+    "standard_conforming_strings = 'off'",
+    "escape_string_warning = 'off'",
+    "backslash_quote = 'on'",
+  ],
+  'time limits': [
+    "statement_timeout = '2s'",
+    "lock_timeout = '1s'",
+    "idle_in_transaction_session_timeout = '5s'",
+  ],
+  'planner switches': [
+    "enable_indexscan = 'off'",
+    "enable_indexonlyscan = 'off'",
+    "enable_nestloop = 'off'",
+    "enable_hashjoin = 'off'",
+    "plan_cache_mode = 'force_custom_plan'",
+    'jit_above_cost = 0',
+  ],
+  'other encodings and languages': [
+    "client_encoding = 'latin1'",
+    "lc_messages = 'C'",
+    "lc_numeric = 'C'",
+    "default_text_search_config = 'pg_catalog.simple'",
+  ],
   'null rules of old': ["transform_null_equals = 'on'", "array_nulls = 'off'", "xmloption = 'document'"],
 }
 
 /** Tables, functions and types of ours, and functions of PostgreSQL, under the same names elsewhere. */
 const EVIL = [
   'create schema evil',
-  ...['job', 'ready', 'scheduled', 'lease', 'worker', 'outcome', 'attempt', 'migration', 'queue', 'unique_key'].flatMap((table) => [
-    `create table evil.${table} (trap int)`,
-    `create table public.${table} (trap int)`,
-  ]),
+  ...[
+    'job',
+    'ready',
+    'scheduled',
+    'lease',
+    'worker',
+    'outcome',
+    'attempt',
+    'migration',
+    'queue',
+    'unique_key',
+  ].flatMap((table) => [`create table evil.${table} (trap int)`, `create table public.${table} (trap int)`]),
   ...['now()', 'clock_timestamp()', 'statement_timestamp()'].map(
-    (name) => `create function evil.${name} returns timestamptz language plpgsql as $$ begin raise exception 'trapped in ${name}'; end $$`,
+    (name) =>
+      `create function evil.${name} returns timestamptz language plpgsql as $$ begin raise exception 'trapped in ${name}'; end $$`,
   ),
-  ...['nextval(regclass)', 'pg_notify(text, text)', 'hashtextextended(text, int8)', 'json_to_recordset(json)', 'to_timestamp(float8)'].map(
-    (name) => `create function evil.${name} returns int8 language plpgsql as $$ begin raise exception 'trapped in ${name}'; end $$`,
+  ...[
+    'nextval(regclass)',
+    'pg_notify(text, text)',
+    'hashtextextended(text, int8)',
+    'json_to_recordset(json)',
+    'to_timestamp(float8)',
+  ].map(
+    (name) =>
+      `create function evil.${name} returns int8 language plpgsql as $$ begin raise exception 'trapped in ${name}'; end $$`,
   ),
   `create function evil.coalesce_job_state() returns int language sql as 'select 1'`,
   `create type evil.job_state as enum ('trap')`,
@@ -68,40 +104,66 @@ async function wholeRound(database: unknown, db: TestDatabase, name: string): Pr
     const [first, ...others] = await Promise.all([
       app.enqueue(moody, weird, { runAt }),
       app.enqueue(moody, { how: 'fail' }),
-      app.enqueue(moody, { how: 'discard' }, { uniqueKey: 'back\\slash \'quote\'' }),
-      app.enqueueMany([{ job: moody, input: { how: 'x' }, delayMs: 1, idempotencyKey: 'i\\1' }]).then(([answer]) => answer),
+      app.enqueue(moody, { how: 'discard' }, { uniqueKey: "back\\slash 'quote'" }),
+      app
+        .enqueueMany([{ job: moody, input: { how: 'x' }, delayMs: 1, idempotencyKey: 'i\\1' }])
+        .then(([answer]) => answer),
       app.transaction(async (tx) => await tx.enqueue(moody, { how: 'y' }, { uniqueKey: 'k2' })),
-      enqueueBySql(async (text, params) => await db.sql(text, params), moody.name, '{"how":"\\u00e9 \\\\ sql"}', { unique_key: 'S-S' }),
+      enqueueBySql(
+        async (text, params) => await db.sql(text, params),
+        moody.name,
+        '{"how":"\\u00e9 \\\\ sql"}',
+        { unique_key: 'S-S' },
+      ),
     ])
-    expect(await app.job(first.id).wait({ timeoutMs: 20_000 }), name).toMatchObject({ state: 'completed', result: { input: weird, at: runAt.toISOString() } })
+    expect(await app.job(first.id).wait({ timeoutMs: 20_000 }), name).toMatchObject({
+      state: 'completed',
+      result: { input: weird, at: runAt.toISOString() },
+    })
     for (const answer of others) {
       const end = await app.job(answer?.id ?? '').wait({ timeoutMs: 20_000 })
       expect(end?.state, `${name}: ${JSON.stringify(end)}`).toMatch(/completed|discarded/)
     }
     const far = await app.enqueue(note, 1, { runAt: late, uniqueKey: 'far' })
     expect((await app.job(far.id).get())?.runAt?.toISOString()).toBe(late.toISOString())
-    const bySql = await enqueueBySql(async (text, params) => await db.sql(text, params), note.name, '1', { delay_ms: '86400123' })
-    const [delay] = await db.sql('select round(extract(epoch from run_at - enqueued_at) * 10)::int4 as tenths from holdfast.job where id = $1', [bySql.id])
+    const bySql = await enqueueBySql(async (text, params) => await db.sql(text, params), note.name, '1', {
+      delay_ms: '86400123',
+    })
+    const [delay] = await db.sql(
+      'select round(extract(epoch from run_at - enqueued_at) * 10)::int4 as tenths from holdfast.job where id = $1',
+      [bySql.id],
+    )
     expect(delay).toEqual({ tenths: 864_001 })
     // Racing callers.
-    const racing = await Promise.all(Array.from({ length: 20 }, async (_, i) => await app.enqueue(note, i, { uniqueKey: 'race', delayMs: 1e6 })))
+    const racing = await Promise.all(
+      Array.from(
+        { length: 20 },
+        async (_, i) => await app.enqueue(note, i, { uniqueKey: 'race', delayMs: 1e6 }),
+      ),
+    )
     expect(new Set(racing.map(({ id }) => id)).size).toBe(1)
     expect(await app.job(far.id).cancel({ reason: 'back\\slash' })).toEqual({ status: 'cancelled' })
     expect((await app.job(far.id).get())?.reason).toBe('back\\slash')
   } finally {
     await app.close()
   }
-  expect(await db.sql('select worker_id from holdfast.lease union all select id from holdfast.worker')).toEqual([])
+  expect(
+    await db.sql('select worker_id from holdfast.lease union all select id from holdfast.worker'),
+  ).toEqual([])
 }
 
 describe('under any settings of the database', () => {
-  it.each(Object.entries(settings))('everything works, from an empty database, with %s', async (name, list) => {
-    await using db = await createDatabase({ migrated: false })
-    for (const statement of EVIL) await db.sql(statement)
-    // A list of names, unlike one text, is written without quotes.
-    for (const setting of list) await db.sql(`alter database ${db.name} set ${setting.replace(/'(evil.*)'$/, '$1')}`)
-    await wholeRound(db.url, db, name)
-  })
+  it.each(Object.entries(settings))(
+    'everything works, from an empty database, with %s',
+    async (name, list) => {
+      await using db = await createDatabase({ migrated: false })
+      for (const statement of EVIL) await db.sql(statement)
+      // A list of names, unlike one text, is written without quotes.
+      for (const setting of list)
+        await db.sql(`alter database ${db.name} set ${setting.replace(/'(evil.*)'$/, '$1')}`)
+      await wholeRound(db.url, db, name)
+    },
+  )
 
   // Open: statements of ours name functions of PostgreSQL without `pg_catalog`. Inside SQL functions they are safe.
   it.fails('everything works with a search path that hides functions of PostgreSQL', async () => {
@@ -111,24 +173,27 @@ describe('under any settings of the database', () => {
     await wholeRound(db.url, db, 'hidden functions')
   })
 
-  it.each(['serializable', 'repeatable read'])("works over a pool of the user's own, with %s by default", async (level) => {
-    await using db = await createDatabase({ migrated: false })
-    await db.sql(`alter database ${db.name} set default_transaction_isolation = '${level}'`)
-    const pool = new Pool({ connectionString: db.url, max: 10 })
-    pool.on('error', () => {})
-    try {
-      await wholeRound(pool, db, level)
-      // The settings of the user's connections are the user's: they come back as they went.
-      const clients = await Promise.all(Array.from({ length: 10 }, async () => await pool.connect()))
-      for (const client of clients) {
-        const { rows } = await client.query('show default_transaction_isolation')
-        expect(rows).toEqual([{ default_transaction_isolation: level }])
-        client.release()
+  it.each(['serializable', 'repeatable read'])(
+    "works over a pool of the user's own, with %s by default",
+    async (level) => {
+      await using db = await createDatabase({ migrated: false })
+      await db.sql(`alter database ${db.name} set default_transaction_isolation = '${level}'`)
+      const pool = new Pool({ connectionString: db.url, max: 10 })
+      pool.on('error', () => {})
+      try {
+        await wholeRound(pool, db, level)
+        // The settings of the user's connections are the user's: they come back as they went.
+        const clients = await Promise.all(Array.from({ length: 10 }, async () => await pool.connect()))
+        for (const client of clients) {
+          const { rows } = await client.query('show default_transaction_isolation')
+          expect(rows).toEqual([{ default_transaction_isolation: level }])
+          client.release()
+        }
+      } finally {
+        await pool.end()
       }
-    } finally {
-      await pool.end()
-    }
-  })
+    },
+  )
 })
 
 /** Row 48. */
@@ -136,7 +201,10 @@ describe('a process in another zone than its database', () => {
   it('reads back the instant it gave, and starts what is due by the clock of the database', async () => {
     await using db = await createDatabase()
     await db.sql(`alter database ${db.name} set timezone = 'Asia/Kolkata'`)
-    await using program = startProgram('test/regression/programs/zone.ts', { args: [db.url], env: { TZ: 'America/Los_Angeles' } })
+    await using program = startProgram('test/regression/programs/zone.ts', {
+      args: [db.url],
+      env: { TZ: 'America/Los_Angeles' },
+    })
     const { readBack, offset, states } = await program.message('done', { deadlineMs: 25_000 })
     expect(offset).not.toBe(0)
     expect(readBack).toBe('2026-01-01T09:00:00.000Z')
@@ -149,7 +217,13 @@ describe('a pool smaller than the work', () => {
   it('loses no lease and runs every job once: two connections, twenty at a time, a hundred jobs with a child each', async () => {
     await using db = await createDatabase()
     const runs = new Map<string, number>()
-    const child = defineJob({ name: 'child', queue: 'mail', input: anything(), idempotent: true, handler: () => {} })
+    const child = defineJob({
+      name: 'child',
+      queue: 'mail',
+      input: anything(),
+      idempotent: true,
+      handler: () => {},
+    })
     const parent = defineJob({
       name: 'parent',
       input: anything<number>(),
@@ -160,13 +234,22 @@ describe('a pool smaller than the work', () => {
         await new Promise((resolve) => setTimeout(resolve, 1500))
       },
     })
-    const app = appOver(db.url, { jobs: [child, parent], queues: { default: { concurrency: 20 } }, leaseMs: 1000, maxConnections: 2 })
+    const app = appOver(db.url, {
+      jobs: [child, parent],
+      queues: { default: { concurrency: 20 } },
+      leaseMs: 1000,
+      maxConnections: 2,
+    })
     const lost: unknown[] = []
     app.events.on('lease.lost', (event) => void lost.push(event))
     try {
       const jobs = await app.enqueueMany(Array.from({ length: 100 }, (_, i) => ({ job: parent, input: i })))
       await app.worker().start()
-      for (const { id } of jobs) expect(await app.job(id).wait({ timeoutMs: 30_000 })).toMatchObject({ state: 'completed', attempts: 1 })
+      for (const { id } of jobs)
+        expect(await app.job(id).wait({ timeoutMs: 30_000 })).toMatchObject({
+          state: 'completed',
+          attempts: 1,
+        })
       expect([...runs.values()].every((n) => n === 1)).toBe(true)
       expect(await db.sql(`select from holdfast.job where name = 'child'`)).toHaveLength(100)
       expect(lost).toEqual([])
@@ -190,7 +273,11 @@ describe('a handler that runs', () => {
         await client.connect()
         // Our sessions are between statements, not in a transaction.
         await new Promise((resolve) => setTimeout(resolve, 300))
-        seen = (await client.query(`select state from pg_stat_activity where application_name like 'holdfast%' and datname = current_database() and xact_start is not null and state <> 'active'`)).rows
+        seen = (
+          await client.query(
+            `select state from pg_stat_activity where application_name like 'holdfast%' and datname = current_database() and xact_start is not null and state <> 'active'`,
+          )
+        ).rows
         await client.end()
       },
     })

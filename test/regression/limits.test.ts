@@ -1,5 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type AppOptions, defineJob, InvalidArgumentError, type JobOptions, limits, type WorkerOptions } from '../../src/index.ts'
+import {
+  type AppOptions,
+  defineJob,
+  InvalidArgumentError,
+  type JobOptions,
+  limits,
+  type WorkerOptions,
+} from '../../src/index.ts'
 import type { Job } from '../../src/jobs/define-job.ts'
 import {
   anything,
@@ -15,14 +22,42 @@ import {
 import { startProxy } from '../support/proxy.ts'
 
 /** What a number may be and is not: row 7. */
-const numbers: readonly unknown[] = [0, -1, 1.5, Number.NaN, '3', Number.POSITIVE_INFINITY, 2 ** 31, null, 5n, true, {}, -0]
+const numbers: readonly unknown[] = [
+  0,
+  -1,
+  1.5,
+  Number.NaN,
+  '3',
+  Number.POSITIVE_INFINITY,
+  2 ** 31,
+  null,
+  5n,
+  true,
+  {},
+  -0,
+]
 
 /** What the documentation says of `value`. */
-function isGood(limit: { readonly min: number; readonly max: number; readonly integer: boolean }, value: unknown): boolean {
-  return typeof value === 'number' && value >= limit.min && value <= limit.max && (!limit.integer || Number.isInteger(value))
+function isGood(
+  limit: { readonly min: number; readonly max: number; readonly integer: boolean },
+  value: unknown,
+): boolean {
+  return (
+    typeof value === 'number' &&
+    value >= limit.min &&
+    value <= limit.max &&
+    (!limit.integer || Number.isInteger(value))
+  )
 }
 
-const show = (value: unknown) => (typeof value === 'bigint' ? `${value}n` : typeof value === 'string' ? `"${value}"` : Object.is(value, -0) ? '-0' : String(value))
+const show = (value: unknown) =>
+  typeof value === 'bigint'
+    ? `${value}n`
+    : typeof value === 'string'
+      ? `"${value}"`
+      : Object.is(value, -0)
+        ? '-0'
+        : String(value)
 
 /** Row 7: the same verdict by every door. */
 describeEachHome('a number at enqueue', ({ kind, open }) => {
@@ -45,11 +80,16 @@ describeEachHome('a number at enqueue', ({ kind, open }) => {
         const call = door.enqueue(home, note as unknown as Job, input, { delayMs: 1e9, [option]: value })
         if (isGood(limits[option], value)) {
           const { id } = await call
-          if (option !== 'delayMs') expect(await home.app.job(id).get(), input).toMatchObject({ [option]: Math.abs(value as number) })
+          if (option !== 'delayMs')
+            expect(await home.app.job(id).get(), input).toMatchObject({ [option]: Math.abs(value as number) })
         } else {
           await expect(call, input).rejects.toThrow(InvalidArgumentError)
-          await expect(call).rejects.toMatchObject({ field: expect.stringMatching(new RegExp(`\\.${option}$`)) })
-          expect(await home.sql('select from holdfast.job where input::text = $1', [JSON.stringify(input)])).toEqual([])
+          await expect(call).rejects.toMatchObject({
+            field: expect.stringMatching(new RegExp(`\\.${option}$`)),
+          })
+          expect(
+            await home.sql('select from holdfast.job where input::text = $1', [JSON.stringify(input)]),
+          ).toEqual([])
         }
       }
     })
@@ -57,33 +97,66 @@ describeEachHome('a number at enqueue', ({ kind, open }) => {
     it('runAt is a Date that PostgreSQL can hold', async () => {
       const bad = [new Date(Number.NaN), new Date(8.64e15), new Date(-8.64e15), 0, '2026-01-01', null, {}]
       for (const runAt of bad) {
-        await expect(door.enqueue(home, note as unknown as Job, 'bad date', { runAt })).rejects.toMatchObject({
-          code: 'INVALID_ARGUMENT',
-          field: expect.stringMatching(/\.runAt$/),
-        })
+        await expect(door.enqueue(home, note as unknown as Job, 'bad date', { runAt })).rejects.toMatchObject(
+          {
+            code: 'INVALID_ARGUMENT',
+            field: expect.stringMatching(/\.runAt$/),
+          },
+        )
       }
       expect(await home.sql(`select from holdfast.job where input::text = '"bad date"'`)).toEqual([])
-      for (const text of ['9999-12-31T23:59:59.999Z', '2026-10-25T00:30:00.001Z', '2999-02-28T23:59:59.999Z']) {
+      for (const text of [
+        '9999-12-31T23:59:59.999Z',
+        '2026-10-25T00:30:00.001Z',
+        '2999-02-28T23:59:59.999Z',
+      ]) {
         const { id } = await door.enqueue(home, note as unknown as Job, text, { runAt: new Date(text) })
         expect((await home.app.job(id).get())?.runAt?.toISOString()).toBe(text)
       }
       for (const ms of [-210_866_803_200_000, -62_135_596_800_001, -1]) {
         const { id } = await door.enqueue(home, note as unknown as Job, 'past', { runAt: new Date(ms) })
         expect(await home.app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed' })
-        expect((await home.sql<{ ms: string }>('select (extract(epoch from run_at) * 1000)::int8::text as ms from holdfast.job where id = $1', [id]))[0]?.ms).toBe(String(ms))
+        expect(
+          (
+            await home.sql<{ ms: string }>(
+              'select (extract(epoch from run_at) * 1000)::int8::text as ms from holdfast.job where id = $1',
+              [id],
+            )
+          )[0]?.ms,
+        ).toBe(String(ms))
       }
     })
   })
 
   it.each(options)('%s by SQL keeps to the same range', async (option) => {
     const parameter = option.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-    for (const value of ['0', '-1', '1.5', 'NaN', 'Infinity', '-Infinity', '2147483648', '9', '10', '1000', '1001', '3155760000000', '3155760000001', '1e300']) {
+    for (const value of [
+      '0',
+      '-1',
+      '1.5',
+      'NaN',
+      'Infinity',
+      '-Infinity',
+      '2147483648',
+      '9',
+      '10',
+      '1000',
+      '1001',
+      '3155760000000',
+      '3155760000001',
+      '1e300',
+    ]) {
       const input = JSON.stringify(`sql ${option} ${value}`)
-      const call = enqueueBySql(home.sql, note.name, input, { [parameter]: value, ...(option === 'delayMs' ? {} : { delay_ms: '1000000' }) })
+      const call = enqueueBySql(home.sql, note.name, input, {
+        [parameter]: value,
+        ...(option === 'delayMs' ? {} : { delay_ms: '1000000' }),
+      })
       if (isGood(limits[option], Number(value))) expect(await call).toMatchObject({ status: 'created' })
       else {
         // What is no integer at all is refused by PostgreSQL, in its own words.
-        await expect(call, `${option} ${value}`).rejects.toMatchObject({ code: expect.stringMatching(/^(HF001|22P02|22003)$/) })
+        await expect(call, `${option} ${value}`).rejects.toMatchObject({
+          code: expect.stringMatching(/^(HF001|22P02|22003)$/),
+        })
         expect(await home.sql('select from holdfast.job where input::text = $1', [input])).toEqual([])
       }
     }
@@ -95,7 +168,10 @@ describeEachHome('a number at enqueue', ({ kind, open }) => {
       for (const method of kinds) {
         if (isGood(limits.delayMs, value)) continue
         const call = runInHandler(home, async (ctx) => ctx[method]({ inMs: value as number }))
-        await expect(call, `${method} ${show(value)}`).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', field: 'inMs' })
+        await expect(call, `${method} ${show(value)}`).rejects.toMatchObject({
+          code: 'INVALID_ARGUMENT',
+          field: 'inMs',
+        })
       }
     }
   })
@@ -106,14 +182,27 @@ type NumericAppOption = 'leaseMs' | 'maxPollMs' | 'shutdownMs' | 'shutdownGraceM
 
 describe('a number of a definition', () => {
   const job = (more: object) => () =>
-    defineJob({ name: 'x', input: anything(), idempotent: true, handler: () => {}, ...more } as unknown as JobOptions<'x', ReturnType<typeof anything>, never>)
+    defineJob({
+      name: 'x',
+      input: anything(),
+      idempotent: true,
+      handler: () => {},
+      ...more,
+    } as unknown as JobOptions<'x', ReturnType<typeof anything>, never>)
 
-  it.each(['maxAttempts', 'priority', 'timeoutMs', 'abortGraceMs'] satisfies NumericJobOption[])('%s of a job keeps to its range', (option) => {
-    for (const value of numbers) {
-      if (isGood(limits[option], value)) expect(job({ [option]: value })()[option]).toBe(Math.abs(value as number))
-      else expect(job({ [option]: value }), `${option} ${show(value)}`).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT', field: option }))
-    }
-  })
+  it.each(['maxAttempts', 'priority', 'timeoutMs', 'abortGraceMs'] satisfies NumericJobOption[])(
+    '%s of a job keeps to its range',
+    (option) => {
+      for (const value of numbers) {
+        if (isGood(limits[option], value))
+          expect(job({ [option]: value })()[option]).toBe(Math.abs(value as number))
+        else
+          expect(job({ [option]: value }), `${option} ${show(value)}`).toThrow(
+            expect.objectContaining({ code: 'INVALID_ARGUMENT', field: option }),
+          )
+      }
+    },
+  )
 
   it.each([
     ['baseMs', limits.backoffBaseMs],
@@ -123,7 +212,10 @@ describe('a number of a definition', () => {
     for (const value of numbers) {
       const define = job({ retry: { type: 'exponential', [option]: value } })
       if (isGood(limit, value)) expect(define).not.toThrow()
-      else expect(define, `${option} ${show(value)}`).toThrow(expect.objectContaining({ field: `retry.${option}` }))
+      else
+        expect(define, `${option} ${show(value)}`).toThrow(
+          expect.objectContaining({ field: `retry.${option}` }),
+        )
     }
   })
 
@@ -138,25 +230,34 @@ describe('a number of a definition', () => {
     }
   })
 
-  it.each(['leaseMs', 'maxPollMs', 'shutdownMs', 'shutdownGraceMs'] satisfies NumericAppOption[])('%s of an application keeps to its range', (option) => {
-    for (const value of numbers) {
-      const define = () => appOver('pglite:memory:', { [option]: value } as Partial<AppOptions>)
-      if (isGood(limits[option], value)) expect(define().composition[option]).toBe(Math.abs(value as number))
-      else expect(define, `${option} ${show(value)}`).toThrow(expect.objectContaining({ code: 'COMPOSITION', message: expect.stringContaining(option) }))
-    }
-  })
+  it.each(['leaseMs', 'maxPollMs', 'shutdownMs', 'shutdownGraceMs'] satisfies NumericAppOption[])(
+    '%s of an application keeps to its range',
+    (option) => {
+      for (const value of numbers) {
+        const define = () => appOver('pglite:memory:', { [option]: value } as Partial<AppOptions>)
+        if (isGood(limits[option], value))
+          expect(define().composition[option]).toBe(Math.abs(value as number))
+        else
+          expect(define, `${option} ${show(value)}`).toThrow(
+            expect.objectContaining({ code: 'COMPOSITION', message: expect.stringContaining(option) }),
+          )
+      }
+    },
+  )
 
   it('concurrency of a queue keeps to its range, of an application and of a worker', () => {
     for (const value of numbers) {
       const define = () => appOver('pglite:memory:', { queues: { mail: { concurrency: value as number } } })
-      const work = () => appOver('pglite:memory:').worker({ concurrency: { mail: value as number } } as WorkerOptions)
+      const work = () =>
+        appOver('pglite:memory:').worker({ concurrency: { mail: value as number } } as WorkerOptions)
       if (isGood(limits.concurrency, value)) {
         expect(define).not.toThrow()
         expect(work).not.toThrow()
       } else {
         expect(define, show(value)).toThrow(/queues\.mail\.concurrency/)
         // Null stands for the application's own, as undefined does.
-        if (value !== null) expect(work, show(value)).toThrow(expect.objectContaining({ field: 'concurrency.mail' }))
+        if (value !== null)
+          expect(work, show(value)).toThrow(expect.objectContaining({ field: 'concurrency.mail' }))
       }
     }
   })
@@ -173,7 +274,9 @@ describe('a number of a definition', () => {
     const app = appOver('pglite:memory:')
     for (const value of numbers) {
       if (isGood({ ...limits.timeoutMs, min: 0 }, value)) continue
-      await expect(app.job('1').wait({ timeoutMs: value as number }), show(value)).rejects.toMatchObject({ field: 'timeoutMs' })
+      await expect(app.job('1').wait({ timeoutMs: value as number }), show(value)).rejects.toMatchObject({
+        field: 'timeoutMs',
+      })
     }
   })
 
@@ -182,7 +285,9 @@ describe('a number of a definition', () => {
     const wrong = await home.app.enqueueMany(Array.from({ length: 3 }, () => ({ job: note, input: 'odd' })))
     await home.sql(`update holdfast.job set max_attempts = -5, priority = 0 where id = $1`, [wrong[0]?.id])
     await home.sql(`update holdfast.ready set attempts = 32000 where job_id = $1`, [wrong[1]?.id])
-    await home.sql(`update holdfast.job set enqueued_at = 'infinity' where id = $1`, [wrong[2]?.id]).catch(() => {})
+    await home
+      .sql(`update holdfast.job set enqueued_at = 'infinity' where id = $1`, [wrong[2]?.id])
+      .catch(() => {})
     const fine = await home.app.enqueue(note, 'fine')
     await home.work()
     expect(await home.app.job(fine.id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed' })
@@ -195,7 +300,13 @@ describe('a wait longer than a timer can hold', () => {
     const warnings: Error[] = []
     const onWarning = (warning: Error) => warnings.push(warning)
     process.on('warning', onWarning)
-    const lazy = defineJob({ name: 'lazy', input: anything(), idempotent: true, timeoutMs: limits.timeoutMs.max, handler: (ctx) => ctx.signal.aborted })
+    const lazy = defineJob({
+      name: 'lazy',
+      input: anything(),
+      idempotent: true,
+      timeoutMs: limits.timeoutMs.max,
+      handler: (ctx) => ctx.signal.aborted,
+    })
     const options = { jobs: [lazy], maxPollMs: limits.maxPollMs.max, leaseMs: limits.leaseMs.max }
     await using home = await openPgHome(options)
     await using proxy = await startProxy(home.url)
@@ -212,11 +323,16 @@ describe('a wait longer than a timer can hold', () => {
       )
       await worker.worker().start()
       const { id } = await home.app.enqueue(lazy, 1)
-      expect(await home.app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed', result: false })
+      expect(await home.app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({
+        state: 'completed',
+        result: false,
+      })
 
       const before = proxy.counts.statements
       const signal = AbortSignal.timeout(2000)
-      expect(await home.app.job(far[0]?.id ?? '').wait({ timeoutMs: limits.timeoutMs.max, signal })).toBeUndefined()
+      expect(
+        await home.app.job(far[0]?.id ?? '').wait({ timeoutMs: limits.timeoutMs.max, signal }),
+      ).toBeUndefined()
 
       expect(proxy.counts.statements - before).toBeLessThan(10)
       for (const job of far) {
@@ -257,9 +373,14 @@ describeEachHome('backoff', ({ open }) => {
   it('waits the base first, never less later, and at most the cap, whatever the attempt', async () => {
     await using home = await open({ jobs: [failing, jittery], maxPollMs: 3_600_000 })
     const attempts = [1, 2, 3, 10, 31, 32, 63, 64, 999]
-    const jobs = await home.app.enqueueMany([failing, jittery].flatMap((job) => attempts.map(() => ({ job, input: 1 }))))
+    const jobs = await home.app.enqueueMany(
+      [failing, jittery].flatMap((job) => attempts.map(() => ({ job, input: 1 }))),
+    )
     for (const [i, { id }] of jobs.entries()) {
-      await home.sql('update holdfast.ready set attempts = $1 where job_id = $2', [(attempts[i % attempts.length] as number) - 1, id])
+      await home.sql('update holdfast.ready set attempts = $1 where job_id = $2', [
+        (attempts[i % attempts.length] as number) - 1,
+        id,
+      ])
     }
     let failed = 0
     const all = new Promise<void>((resolve) => {
@@ -281,7 +402,10 @@ describeEachHome('backoff', ({ open }) => {
     expect(rows).toHaveLength(jobs.length)
     const plain = waits.slice(0, attempts.length)
     const expected = attempts.map((attempt) => Math.min(3_600_000, 1000 * 2 ** (attempt - 1)))
-    for (const [i, wait] of plain.entries()) expect(Math.abs(wait - (expected[i] as number)), `attempt ${attempts[i]}`).toBeLessThanOrEqual(spentMs + 50)
+    for (const [i, wait] of plain.entries())
+      expect(Math.abs(wait - (expected[i] as number)), `attempt ${attempts[i]}`).toBeLessThanOrEqual(
+        spentMs + 50,
+      )
     for (const [i, wait] of waits.slice(attempts.length).entries()) {
       expect(wait).toBeGreaterThanOrEqual(-1)
       expect(wait).toBeLessThanOrEqual((expected[i] as number) + 50)
@@ -297,15 +421,25 @@ describeEachHome('an id beyond what JavaScript numbers hold', ({ open }) => {
     await home.sql(`select setval('holdfast.job_seq', $1)`, [String(start)])
     await home.sql(`select setval('holdfast.fencing_token_seq', $1)`, [String(start)])
     const round = (start / 1_000_000n) * 1_000_000n
-    await home.sql(`insert into holdfast.id_range (first_id, end_id) values ($1, $2)`, [String(round - 1n), String(round)])
+    await home.sql(`insert into holdfast.id_range (first_id, end_id) values ($1, $2)`, [
+      String(round - 1n),
+      String(round),
+    ])
     await home.sql(`select holdfast.ensure_partitions()`)
 
-    const answers = await home.app.enqueueMany([{ job: note, input: 1 }, { job: note, input: 2, uniqueKey: 'k' }, { job: note, input: 3, delayMs: 1e6 }])
+    const answers = await home.app.enqueueMany([
+      { job: note, input: 1 },
+      { job: note, input: 2, uniqueKey: 'k' },
+      { job: note, input: 3, delayMs: 1e6 },
+    ])
     expect(answers.map(({ id }) => BigInt(id) > start)).toEqual([true, true, true])
     await home.work()
-    for (const { id } of answers.slice(0, 2)) expect(await home.app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed' })
+    for (const { id } of answers.slice(0, 2))
+      expect(await home.app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed' })
     expect(await home.app.job(answers[2]?.id ?? '').cancel()).toEqual({ status: 'cancelled' })
-    expect((await home.sql('select job_id::text from holdfast.outcome order by 1')).map((row) => row['job_id'])).toEqual(answers.map(({ id }) => id).toSorted())
+    expect(
+      (await home.sql('select job_id::text from holdfast.outcome order by 1')).map((row) => row['job_id']),
+    ).toEqual(answers.map(({ id }) => id).toSorted())
     const [top] = await home.sql<{ token: string }>('select max(token)::text as token from holdfast.outcome')
     expect(BigInt(top?.token ?? 0) > start).toBe(true)
   })

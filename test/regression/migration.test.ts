@@ -17,12 +17,17 @@ describe('migrating by eight processes at once', () => {
       startProgram('test/regression/programs/migrate.ts', { args: [db.url] }),
     )
     try {
-      await Promise.all(programs.map(async (program) => await program.message('ready', { deadlineMs: 60_000 })))
+      await Promise.all(
+        programs.map(async (program) => await program.message('ready', { deadlineMs: 60_000 })),
+      )
       for (let round = 0; round < 10; round += 1) {
         const schema = `round_${round}`
         for (const program of programs) program.send({ kind: 'migrate', schema })
         const answers = await Promise.all(
-          programs.map(async (program) => await program.message('migrated', { where: (m) => m['schema'] === schema, deadlineMs: 30_000 })),
+          programs.map(
+            async (program) =>
+              await program.message('migrated', { where: (m) => m['schema'] === schema, deadlineMs: 30_000 }),
+          ),
         )
         expect(answers.map((answer) => answer['error'] ?? null)).toEqual(answers.map(() => null))
         expect(answers.flatMap((answer) => answer['applied'])).toHaveLength(newest)
@@ -44,16 +49,22 @@ describe('a migration that is interrupted', () => {
       // Holds the migration up at its view, near its end.
       await db.sql(`create function public.hold() returns event_trigger language plpgsql as
         $$ begin perform pg_catalog.pg_advisory_xact_lock(42); end $$`)
-      await db.sql(`create event trigger hold on ddl_command_start when tag in ('CREATE VIEW') execute function public.hold()`)
+      await db.sql(
+        `create event trigger hold on ddl_command_start when tag in ('CREATE VIEW') execute function public.hold()`,
+      )
       await blocker.query('begin')
       await blocker.query('select pg_advisory_xact_lock(42)')
       const interrupted = migrate(driver, 'held').catch((error: unknown) => error)
       const waiting = `select pid from pg_stat_activity where datname = '${db.name}' and wait_event_type = 'Lock'`
-      const [backend] = await eventually('the migration waits', async () => {
-        // Not by the blocker: inside a transaction pg_stat_activity stays as it was.
-        const rows = await db.sql<{ pid: number }>(waiting)
-        return rows.length > 0 && rows
-      }, { deadlineMs: 20_000 })
+      const [backend] = await eventually(
+        'the migration waits',
+        async () => {
+          // Not by the blocker: inside a transaction pg_stat_activity stays as it was.
+          const rows = await db.sql<{ pid: number }>(waiting)
+          return rows.length > 0 && rows
+        },
+        { deadlineMs: 20_000 },
+      )
       await blocker.query('select pg_terminate_backend($1)', [backend?.pid])
       await blocker.query('rollback')
       expect(await db.sql(`select to_regclass('held.job') as job`)).toEqual([{ job: null }])
@@ -80,7 +91,8 @@ describe('a migration that is interrupted', () => {
             const counting = {
               query: async (text: string, values: readonly (string | null)[]) => {
                 seen += 1
-                if (seen === at + 4) await tx.query('select pg_terminate_backend(pg_backend_pid())', []).catch(() => {})
+                if (seen === at + 4)
+                  await tx.query('select pg_terminate_backend(pg_backend_pid())', []).catch(() => {})
                 return await tx.query(text, values)
               },
             }
@@ -89,8 +101,12 @@ describe('a migration that is interrupted', () => {
         query: driver.query.bind(driver),
       })
       try {
-        await expect(migrate(failing, 'cut')).rejects.toMatchObject({ code: expect.stringMatching(/OUTCOME_UNKNOWN|UNAVAILABLE/) })
-        expect(await db.sql(`select to_regclass('cut.migration') as there, to_regclass('cut.job') as job`)).toEqual([{ there: null, job: null }])
+        await expect(migrate(failing, 'cut')).rejects.toMatchObject({
+          code: expect.stringMatching(/OUTCOME_UNKNOWN|UNAVAILABLE/),
+        })
+        expect(
+          await db.sql(`select to_regclass('cut.migration') as there, to_regclass('cut.job') as job`),
+        ).toEqual([{ there: null, job: null }])
         expect(await migrate(driver, 'cut')).toMatchObject({ version: newest })
         expect(await db.sql(`select to_regclass('cut.jobs') is not null as whole`)).toEqual([{ whole: true }])
       } finally {
@@ -166,7 +182,10 @@ describe('a schema that another release made', () => {
     await home.sql(stored(newest + 1, true))
 
     await expect(home.app.migrate()).rejects.toThrow(SchemaVersionError)
-    await expect(home.app.worker().start()).rejects.toMatchObject({ code: 'SCHEMA_VERSION', changed: 'nothing' })
+    await expect(home.app.worker().start()).rejects.toMatchObject({
+      code: 'SCHEMA_VERSION',
+      changed: 'nothing',
+    })
     expect(await home.app.job(id).get()).toMatchObject({ state: 'available', attempts: 0 })
     expect(await home.sql('select from holdfast.worker')).toEqual([])
     expect(await home.sql('select max(version) as v from holdfast.migration')).toEqual([{ v: newest + 1 }])

@@ -97,7 +97,10 @@ describeEachHome('an input', ({ kind, open }) => {
 
   describe.each(doorsOf(kind))('through $name', (door) => {
     it.each(refused)('is refused with %s, by its path', async (_, input, path) => {
-      const call = door.enqueue(home, echo as unknown as Job, input, { uniqueKey: 'bad', idempotencyKey: 'bad' })
+      const call = door.enqueue(home, echo as unknown as Job, input, {
+        uniqueKey: 'bad',
+        idempotencyKey: 'bad',
+      })
       await expect(call).rejects.toThrow(NotStorableError)
       await expect(call).rejects.toMatchObject({ code: 'NOT_STORABLE', path, changed: 'nothing' })
       expect(await home.sql(`select from holdfast.unique_key where key = 'bad'`)).toEqual([])
@@ -133,7 +136,9 @@ describeEachHome('an input', ({ kind, open }) => {
       expect(await query('select 1 as alive')).toEqual([{ alive: 1 }])
       await home.app.enqueue(echo, tag, { tx })
     })
-    expect(await home.sql('select from holdfast.job where input::text = $1', [JSON.stringify(tag)])).toHaveLength(1)
+    expect(
+      await home.sql('select from holdfast.job where input::text = $1', [JSON.stringify(tag)]),
+    ).toHaveLength(1)
   })
 
   it.each([
@@ -153,26 +158,39 @@ describeEachHome('an input', ({ kind, open }) => {
     })
   })
 
-  it.each(['"\\\\u0000"', '"\\\\ud83d"', '"\\ud83d\\ude00"', '"\\uD83D\\uDE00"', '{"a":"\\\\\\\\u0000"}', '"\\u0001\\u00e9"', '"😀"', 'null', '[]', '""', '0'])(
-    'by SQL comes back as it is: %s',
-    async (json) => {
-      const { id } = await enqueueBySql(home.sql, echo.name, json)
-      const end = await home.app.job(id).wait({ timeoutMs: 10_000 })
-      // As a value: PostgreSQL may write the escapes of a text that is the whole input in another way.
-      expect(end?.result).toStrictEqual(JSON.parse(json))
-    },
-  )
+  it.each([
+    '"\\\\u0000"',
+    '"\\\\ud83d"',
+    '"\\ud83d\\ude00"',
+    '"\\uD83D\\uDE00"',
+    '{"a":"\\\\\\\\u0000"}',
+    '"\\u0001\\u00e9"',
+    '"😀"',
+    'null',
+    '[]',
+    '""',
+    '0',
+  ])('by SQL comes back as it is: %s', async (json) => {
+    const { id } = await enqueueBySql(home.sql, echo.name, json)
+    const end = await home.app.job(id).wait({ timeoutMs: 10_000 })
+    // As a value: PostgreSQL may write the escapes of a text that is the whole input in another way.
+    expect(end?.result).toStrictEqual(JSON.parse(json))
+  })
 
   it('keeps the digits, the order and the repetition of members that SQL gave it', async () => {
     const json = '{"id": 12345678901234567890, "z":1.10, "a":1e400, "a":2, "big":9007199254740993}'
     const { id } = await enqueueBySql(home.sql, note.name, json, { delay_ms: '1000000' })
-    expect(await home.sql('select input::text from holdfast.job where id = $1', [id])).toEqual([{ input: json }])
+    expect(await home.sql('select input::text from holdfast.job where id = $1', [id])).toEqual([
+      { input: json },
+    ])
   })
 
   it('is checked as a whole: nothing of a bulk is stored for the sake of one', async () => {
     const before = await home.count()
     const jobs = Array.from({ length: 50 }, (_, i) => ({ job: echo, input: i === 49 ? { bad: [1n] } : i }))
-    await expect(home.app.enqueueMany(jobs)).rejects.toMatchObject({ path: expect.stringContaining('input.bad[0]') })
+    await expect(home.app.enqueueMany(jobs)).rejects.toMatchObject({
+      path: expect.stringContaining('input.bad[0]'),
+    })
     expect(await home.count()).toBe(before)
   })
 })
@@ -223,14 +241,17 @@ describeEachHome('whatever a handler gives', ({ open }) => {
     ['a Map', new Map(), '[Map]'],
   ]
 
-  it.each(results)('completes once with a result that cannot be stored as it is: %s', async (name, value, stored) => {
-    for (const maxAttempts of [1, 3]) {
-      const end = await run(`result ${name} ${maxAttempts}`, () => value, maxAttempts)
-      expect(end).toMatchObject({ state: 'completed', attempts: 1 })
-      expect(end?.result).toStrictEqual(stored)
-      expect(runs.get(`result ${name} ${maxAttempts}`)).toBe(1)
-    }
-  })
+  it.each(results)(
+    'completes once with a result that cannot be stored as it is: %s',
+    async (name, value, stored) => {
+      for (const maxAttempts of [1, 3]) {
+        const end = await run(`result ${name} ${maxAttempts}`, () => value, maxAttempts)
+        expect(end).toMatchObject({ state: 'completed', attempts: 1 })
+        expect(end?.result).toStrictEqual(stored)
+        expect(runs.get(`result ${name} ${maxAttempts}`)).toBe(1)
+      }
+    },
+  )
 
   it('completes once with a cycle, a toJSON that throws, a proxy that is revoked, and one larger than allowed', async () => {
     const { proxy, revoke } = Proxy.revocable({}, {})
@@ -240,7 +261,12 @@ describeEachHome('whatever a handler gives', ({ open }) => {
         throw new Error('mine')
       },
     }
-    for (const [name, value] of Object.entries({ cycle: cyclic(), thrower, nested: { proxy }, large: 'x'.repeat(2_000_000) })) {
+    for (const [name, value] of Object.entries({
+      cycle: cyclic(),
+      thrower,
+      nested: { proxy },
+      large: 'x'.repeat(2_000_000),
+    })) {
       const end = await run(name, () => value, 3)
       expect(end, name).toMatchObject({ state: 'completed', attempts: 1 })
     }
@@ -303,14 +329,16 @@ describeEachHome('whatever a handler gives', ({ open }) => {
     )
     expect(`${job?.error.name} ${job?.error.message}`).toMatch(text)
     expect(job?.error.message.trim()).not.toBe('')
-    expect(await home.sql('select attempt, ended::text from holdfast.attempt where job_id = $1', [job?.id])).toEqual([
-      { attempt: 1, ended: 'failed' },
-    ])
+    expect(
+      await home.sql('select attempt, ended::text from holdfast.attempt where job_id = $1', [job?.id]),
+    ).toEqual([{ attempt: 1, ended: 'failed' }])
   })
 
   it('counts a rejection like a throw', async () => {
     // biome-ignore lint: whatever is thrown
-    expect(await run('rejected', async () => await Promise.reject('boom'), 1)).toMatchObject({ state: 'discarded' })
+    expect(await run('rejected', async () => await Promise.reject('boom'), 1)).toMatchObject({
+      state: 'discarded',
+    })
   })
 
   /** Row 6. */
@@ -318,7 +346,10 @@ describeEachHome('whatever a handler gives', ({ open }) => {
     let chain: Error = new Error('innermost')
     for (let depth = 0; depth < 10_000; depth += 1) chain = new Error(`depth ${depth}`, { cause: chain })
     const large = new Error('é'.repeat(5_000_000))
-    for (const [name, thrown] of [['large', large], ['chain', chain]] as const) {
+    for (const [name, thrown] of [
+      ['large', large],
+      ['chain', chain],
+    ] as const) {
       const end = await run(
         name,
         () => {

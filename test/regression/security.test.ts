@@ -39,7 +39,7 @@ function everything(value: unknown): string {
     seen.add(item)
     for (const key of Reflect.ownKeys(item)) {
       const member: unknown = Reflect.get(item, key)
-      parts.push(String(key), typeof member === 'object' ? '' : String(member))
+      parts.push(String(key), typeof member === 'string' ? member : inspect(member, { depth: 0 }))
       walk(member, depth + 1)
     }
   }
@@ -52,10 +52,21 @@ const holdsSecret = (text: string) => /S3cret|S%33cret/i.test(text)
 describe('a password in the address of the database', () => {
   it.each(spellings)('is in no error, property, event or log line (spelling %#)', async (database) => {
     const told: string[] = []
-    const logger = Object.fromEntries(['debug', 'info', 'warn', 'error'].map((level) => [level, (...args: unknown[]) => told.push(everything(args))]))
+    const logger = Object.fromEntries(
+      ['debug', 'info', 'warn', 'error'].map((level) => [
+        level,
+        (...args: unknown[]) => told.push(everything(args)),
+      ]),
+    )
     let app: App | undefined
     try {
-      app = defineApp({ name: 'test', database, jobs: [note], logger: logger as never, queues: { default: {} } })
+      app = defineApp({
+        name: 'test',
+        database,
+        jobs: [note],
+        logger: logger as never,
+        queues: { default: {} },
+      })
       app.events.on('worker.error', (event) => void told.push(everything(event)))
       app.events.on('wakeup.degraded', (event) => void told.push(everything(event)))
       const calls = [

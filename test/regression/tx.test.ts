@@ -27,11 +27,21 @@ describeEachHome("a duplicate in the caller's transaction", ({ open }) => {
 
     await home.transaction(async ({ tx, query }) => {
       await query('insert into trail values (1)')
-      expect(await home.app.enqueue(note, 1, { tx, uniqueKey: 'k' })).toEqual({ id: held.id, status: 'existing' })
+      expect(await home.app.enqueue(note, 1, { tx, uniqueKey: 'k' })).toEqual({
+        id: held.id,
+        status: 'existing',
+      })
       expect(await home.app.enqueue(note, 1, { tx, idempotencyKey: 'i' })).toEqual(held)
-      expect(await enqueueBySql(query, note.name, '1', { unique_key: 'k' })).toEqual({ id: held.id, status: 'existing' })
+      expect(await enqueueBySql(query, note.name, '1', { unique_key: 'k' })).toEqual({
+        id: held.id,
+        status: 'existing',
+      })
       const many = await home.app.enqueueMany(
-        [{ job: note, uniqueKey: 'k' }, { job: note, uniqueKey: 'new' }, { job: note, uniqueKey: 'new' }],
+        [
+          { job: note, uniqueKey: 'k' },
+          { job: note, uniqueKey: 'new' },
+          { job: note, uniqueKey: 'new' },
+        ],
         { tx },
       )
       expect(many.map(({ status }) => status)).toEqual(['existing', 'created', 'existing'])
@@ -63,7 +73,10 @@ describe('a job of a transaction that is held open', () => {
       else await client.query(end)
       const after = await home.app.enqueue(note, 'after')
       await home.app.job(after.id).wait({ timeoutMs: 5000 })
-      outcomes[end] = end === 'commit' ? (await home.app.job(id).wait({ timeoutMs: 5000 }))?.state : await home.app.job(id).get()
+      outcomes[end] =
+        end === 'commit'
+          ? (await home.app.job(id).wait({ timeoutMs: 5000 }))?.state
+          : await home.app.job(id).get()
       await client.end().catch(() => {})
     }
     expect(outcomes).toEqual({ commit: 'completed', rollback: undefined, kill: undefined })
@@ -72,31 +85,34 @@ describe('a job of a transaction that is held open', () => {
 
 /** Row 32. */
 describe('on PGlite a call inside a transaction that does not use it', () => {
-  it.each(['ours', "the user's own"])('is refused within moments, in %s, while a worker polls', async (whose) => {
-    await using home = await openPgliteHome({ maxPollMs: 10 })
-    await home.work()
-    const { app } = home
-    const calls: [string, () => Promise<unknown>][] = [
-      ['enqueue', async () => await app.enqueue(note, 1)],
-      ['keyed enqueue', async () => await app.enqueue(note, 1, { uniqueKey: 'k' })],
-      ['enqueueMany', async () => await app.enqueueMany([{ job: note }])],
-      ['job.get', async () => await app.job('1').get()],
-      ['job.cancel', async () => await app.job('1').cancel()],
-      ['transaction', async () => await app.transaction(async () => {})],
-      ['migrate', async () => await app.migrate()],
-    ]
-    for (const [name, call] of calls) {
-      const inside = async () => {
-        await expect(call(), name).rejects.toThrow(OutsideTransactionError)
+  it.each(['ours', "the user's own"])(
+    'is refused within moments, in %s, while a worker polls',
+    async (whose) => {
+      await using home = await openPgliteHome({ maxPollMs: 10 })
+      await home.work()
+      const { app } = home
+      const calls: [string, () => Promise<unknown>][] = [
+        ['enqueue', async () => await app.enqueue(note, 1)],
+        ['keyed enqueue', async () => await app.enqueue(note, 1, { uniqueKey: 'k' })],
+        ['enqueueMany', async () => await app.enqueueMany([{ job: note }])],
+        ['job.get', async () => await app.job('1').get()],
+        ['job.cancel', async () => await app.job('1').cancel()],
+        ['transaction', async () => await app.transaction(async () => {})],
+        ['migrate', async () => await app.migrate()],
+      ]
+      for (const [name, call] of calls) {
+        const inside = async () => {
+          await expect(call(), name).rejects.toThrow(OutsideTransactionError)
+        }
+        const before = performance.now()
+        if (whose === 'ours') await app.transaction(inside)
+        else await home.transaction(inside)
+        expect(performance.now() - before, name).toBeLessThan(5000)
       }
-      const before = performance.now()
-      if (whose === 'ours') await app.transaction(inside)
-      else await home.transaction(inside)
-      expect(performance.now() - before, name).toBeLessThan(5000)
-    }
-    const next = await app.enqueue(note, 'next')
-    expect(await app.job(next.id).wait({ timeoutMs: 5000 })).toMatchObject({ state: 'completed' })
-  })
+      const next = await app.enqueue(note, 'next')
+      expect(await app.job(next.id).wait({ timeoutMs: 5000 })).toMatchObject({ state: 'completed' })
+    },
+  )
 
   it('is refused while other enqueues wait for the transaction, and those get through', async () => {
     await using home = await openPgliteHome()
@@ -132,7 +148,9 @@ describe('on PGlite a job that is due now', () => {
     const { driver } = home.app.internals
     const text = claimJobs.statement('holdfast').text
     expect(text).toContain('claim_jobs')
-    await home.sql(`insert into holdfast.worker (id, lease_ms, name, app, version, queues, jobs) values (1, 60000, 'w', 'a', '1', '[]', '[]')`)
+    await home.sql(
+      `insert into holdfast.worker (id, lease_ms, name, app, version, queues, jobs) values (1, 60000, 'w', 'a', '1', '[]', '[]')`,
+    )
     for (let round = 0; round < 1000; round += 1) {
       const options = round % 3 === 0 ? {} : round % 3 === 1 ? { delayMs: 0 } : { runAt: new Date() }
       await home.app.enqueue(note, round, options)
@@ -161,17 +179,33 @@ describe('bulk enqueues with the same keys in opposite order', () => {
     try {
       for (let round = 0; round < 50; round += 1) {
         const both = [keys, keys.toReversed()].map(async (order, side) => {
-          const jobs = order.map((key) => ({ job: note, input: `${round} ${key}`, uniqueKey: `${round} ${key}`, idempotencyKey: `${round} ${key}`, delayMs: 1e6 }))
+          const jobs = order.map((key) => ({
+            job: note,
+            input: `${round} ${key}`,
+            uniqueKey: `${round} ${key}`,
+            idempotencyKey: `${round} ${key}`,
+            delayMs: 1e6,
+          }))
           if (round % 2 === 0) return await apps[side]?.enqueueMany(jobs)
-          return await inTransaction(clients[side] as Client, async ({ tx }) => await apps[side]?.enqueueMany(jobs, { tx }))
+          return await inTransaction(
+            clients[side] as Client,
+            async ({ tx }) => await apps[side]?.enqueueMany(jobs, { tx }),
+          )
         })
         const [forward, backward] = await Promise.all(both)
         expect(forward?.map(({ id }) => id)).toEqual(backward?.map(({ id }) => id).toReversed())
       }
       expect(await home.count()).toBe(50 * 100)
-      expect(await home.sql(`select input #>> '{}' as input, unique_key from holdfast.job where input #>> '{}' <> unique_key`)).toEqual([])
+      expect(
+        await home.sql(
+          `select input #>> '{}' as input, unique_key from holdfast.job where input #>> '{}' <> unique_key`,
+        ),
+      ).toEqual([])
     } finally {
-      await Promise.all([...clients.map(async (client) => await client.end()), ...apps.map(async (app) => await app.close())])
+      await Promise.all([
+        ...clients.map(async (client) => await client.end()),
+        ...apps.map(async (app) => await app.close()),
+      ])
     }
   }, 60_000)
 })
@@ -184,9 +218,15 @@ describeEachHome('a payload of any size', ({ open }) => {
     for (const bytes of [7990, 8000, 8010, 1024 * 1024]) {
       const input = 'x'.repeat(bytes - 2)
       const { id } = await home.app.enqueue(note, input)
-      expect(await home.app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed', result: input })
+      expect(await home.app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({
+        state: 'completed',
+        result: input,
+      })
     }
-    await expect(home.app.enqueue(note, 'x'.repeat(5_000_000))).rejects.toMatchObject({ code: 'TOO_LARGE', maxBytes: 1024 * 1024 })
+    await expect(home.app.enqueue(note, 'x'.repeat(5_000_000))).rejects.toMatchObject({
+      code: 'TOO_LARGE',
+      maxBytes: 1024 * 1024,
+    })
   })
 })
 

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import { Client } from 'pg'
 import { describe, expect, it } from 'vitest'
 import { defineJob, InvalidArgumentError } from '../../src/index.ts'
-import { withResolvers } from '../support/eventually.ts'
 import {
   anything,
   appOver,
@@ -12,6 +11,7 @@ import {
   note,
   openPgHome,
 } from '../integration/homes.ts'
+import { withResolvers } from '../support/eventually.ts'
 
 /** Row 26: what is a key. */
 describeEachHome('a unique key', ({ kind, open }) => {
@@ -29,27 +29,51 @@ describeEachHome('a unique key', ({ kind, open }) => {
         expect([one.status, two.status]).toEqual(['created', 'created'])
       }
     }
-    const bySql = [await enqueueBySql(home.sql, note.name, '1', { unique_key: null }), await enqueueBySql(home.sql, note.name, '1')]
+    const bySql = [
+      await enqueueBySql(home.sql, note.name, '1', { unique_key: null }),
+      await enqueueBySql(home.sql, note.name, '1'),
+    ]
     expect(bySql.map(({ status }) => status)).toEqual(['created', 'created'])
   })
 
   it('is refused when empty, blank, of several lines, too long or no text, by every door', async () => {
     await using home = await open()
     await home.work()
-    const bad = ['', ' ', '\u00a0\u3000', 'a\nb', 'a\u2028b', '\u0000', '\ud83d', 'x'.repeat(1025), 'é'.repeat(513), 5, {}, true, ['k']]
+    const bad = [
+      '',
+      ' ',
+      '\u00a0\u3000',
+      'a\nb',
+      'a\u2028b',
+      '\u0000',
+      '\ud83d',
+      'x'.repeat(1025),
+      'é'.repeat(513),
+      5,
+      {},
+      true,
+      ['k'],
+    ]
     for (const door of doorsOf(kind)) {
       for (const key of bad) {
         for (const option of ['uniqueKey', 'idempotencyKey']) {
           const refused = door.enqueue(home, note as never, 'bad', { [option]: key })
           await expect(refused, `${door.name} ${JSON.stringify(key)}`).rejects.toThrow(InvalidArgumentError)
-          await expect(refused).rejects.toMatchObject({ field: expect.stringMatching(new RegExp(`\\.${option}$`)) })
+          await expect(refused).rejects.toMatchObject({
+            field: expect.stringMatching(new RegExp(`\\.${option}$`)),
+          })
         }
       }
     }
-    for (const key of bad.filter((it) => typeof it === 'string' && it !== '\u0000' && it !== '\ud83d') as string[]) {
+    for (const key of bad.filter(
+      (it) => typeof it === 'string' && it !== '\u0000' && it !== '\ud83d',
+    ) as string[]) {
       for (const option of ['unique_key', 'idempotency_key']) {
         const refused = enqueueBySql(home.sql, note.name, '"bad"', { [option]: key })
-        await expect(refused, JSON.stringify(key)).rejects.toMatchObject({ code: 'HF001', message: expect.stringContaining(option) })
+        await expect(refused, JSON.stringify(key)).rejects.toMatchObject({
+          code: 'HF001',
+          message: expect.stringContaining(option),
+        })
       }
     }
     expect(await home.sql(`select from holdfast.job where input::text = '"bad"'`)).toEqual([])
@@ -59,16 +83,33 @@ describeEachHome('a unique key', ({ kind, open }) => {
   it('is compared exactly up to its 1,024 bytes, incompressible ones too', async () => {
     await using home = await open()
     const random = randomBytes(768).toString('base64').slice(0, 1023)
-    const keys = [`${random}a`, `${random}b`, 'a', 'A', 'a ', 'ä', 'a\u0308', "o'brien", '"; drop table job', '%', '_', '{}', 'null', '0']
+    const keys = [
+      `${random}a`,
+      `${random}b`,
+      'a',
+      'A',
+      'a ',
+      'ä',
+      'a\u0308',
+      "o'brien",
+      '"; drop table job',
+      '%',
+      '_',
+      '{}',
+      'null',
+      '0',
+    ]
 
-    const first = await home.app.enqueueMany(keys.map((uniqueKey) => ({ job: note, input: 1, uniqueKey, delayMs: 1e6 })))
+    const first = await home.app.enqueueMany(
+      keys.map((uniqueKey) => ({ job: note, input: 1, uniqueKey, delayMs: 1e6 })),
+    )
     const second = await home.app.enqueueMany(keys.map((uniqueKey) => ({ job: note, input: 1, uniqueKey })))
 
     expect(first.every(({ status }) => status === 'created')).toBe(true)
     expect(second).toEqual(first.map(({ id }) => ({ id, status: 'existing' })))
-    await expect(home.app.enqueue(note, 1, { uniqueKey: randomBytes(3750).toString('base64') })).rejects.toThrow(
-      InvalidArgumentError,
-    )
+    await expect(
+      home.app.enqueue(note, 1, { uniqueKey: randomBytes(3750).toString('base64') }),
+    ).rejects.toThrow(InvalidArgumentError)
   })
 
   it('is one of its job alone', async () => {
@@ -87,16 +128,26 @@ describeEachHome('a bulk with keys', ({ open }) => {
     const existing = await home.app.enqueue(note, 'B', { uniqueKey: 'B', delayMs: 1e6 })
 
     const answers = await home.app.enqueueMany(
-      ['A', 'B', 'A', 'C', undefined].map((uniqueKey, i) => ({ job: note, input: i, ...(uniqueKey ? { uniqueKey } : {}) })),
+      ['A', 'B', 'A', 'C', undefined].map((uniqueKey, i) => ({
+        job: note,
+        input: i,
+        ...(uniqueKey ? { uniqueKey } : {}),
+      })),
     )
 
-    expect(answers.map(({ status }) => status)).toEqual(['created', 'existing', 'existing', 'created', 'created'])
+    expect(answers.map(({ status }) => status)).toEqual([
+      'created',
+      'existing',
+      'existing',
+      'created',
+      'created',
+    ])
     expect(answers[1]?.id).toBe(existing.id)
     expect(answers[2]?.id).toBe(answers[0]?.id)
     expect(new Set(answers.map(({ id }) => id)).size).toBe(4)
-    expect(await home.sql(`select input::text from holdfast.job where id <> $1 order by id`, [existing.id])).toEqual(
-      [{ input: '0' }, { input: '3' }, { input: '4' }],
-    )
+    expect(
+      await home.sql(`select input::text from holdfast.job where id <> $1 order by id`, [existing.id]),
+    ).toEqual([{ input: '0' }, { input: '3' }, { input: '4' }])
   })
 
   it('gives a repeated idempotency key the answer of its first item, whatever that is', async () => {
@@ -123,7 +174,12 @@ describeEachHome('a bulk with keys', ({ open }) => {
 
   it('repeats all its answers when it is repeated', async () => {
     await using home = await open()
-    const jobs = Array.from({ length: 500 }, (_, i) => ({ job: note, input: i, idempotencyKey: `call-${i}`, uniqueKey: `u-${i % 250}` }))
+    const jobs = Array.from({ length: 500 }, (_, i) => ({
+      job: note,
+      input: i,
+      idempotencyKey: `call-${i}`,
+      uniqueKey: `u-${i % 250}`,
+    }))
     const first = await home.app.enqueueMany(jobs)
     expect(await home.app.enqueueMany(jobs)).toEqual(first)
     expect(first.filter(({ status }) => status === 'created')).toHaveLength(250)
@@ -133,7 +189,12 @@ describeEachHome('a bulk with keys', ({ open }) => {
   it('takes time in proportion to its length', async () => {
     await using home = await open()
     const jobs = (n: number, tag: string) =>
-      Array.from({ length: n }, (_, i) => ({ job: note, input: i, uniqueKey: `${tag}-${i % (n / 2)}`, idempotencyKey: `${tag}-${i}` }))
+      Array.from({ length: n }, (_, i) => ({
+        job: note,
+        input: i,
+        uniqueKey: `${tag}-${i % (n / 2)}`,
+        idempotencyKey: `${tag}-${i}`,
+      }))
     const time = async (n: number, tag: string) => {
       const before = performance.now()
       await home.app.enqueueMany(jobs(n, tag))
@@ -170,11 +231,22 @@ describeEachHome('a keyed job', ({ open }) => {
     })
     await using home = await open({ jobs: [moody] })
     const kinds = ['retry', 'snooze', 'discard', 'cancel', 'fail', 'complete']
-    const first = await home.app.enqueueMany(kinds.map((kind) => ({ job: moody, input: kind, uniqueKey: kind })))
+    const first = await home.app.enqueueMany(
+      kinds.map((kind) => ({ job: moody, input: kind, uniqueKey: kind })),
+    )
     await home.work()
-    const ends = await Promise.all(first.map(async ({ id }) => await home.app.job(id).wait({ timeoutMs: 15_000 })))
+    const ends = await Promise.all(
+      first.map(async ({ id }) => await home.app.job(id).wait({ timeoutMs: 15_000 })),
+    )
 
-    expect(ends.map((end) => end?.state)).toEqual(['completed', 'completed', 'discarded', 'cancelled', 'discarded', 'completed'])
+    expect(ends.map((end) => end?.state)).toEqual([
+      'completed',
+      'completed',
+      'discarded',
+      'cancelled',
+      'discarded',
+      'completed',
+    ])
     expect(seen.filter((entry) => entry.endsWith('created'))).toEqual([])
     expect(await home.sql('select from holdfast.unique_key')).toEqual([])
     for (const kind of kinds) {
@@ -221,7 +293,10 @@ describe('racing for a key', () => {
     try {
       for (let round = 0; round < 20; round += 1) {
         const answers = await Promise.all(
-          Array.from({ length: 50 }, async (_, i) => await apps[i % 10]?.enqueue(note, i, { uniqueKey: `r${round}`, delayMs: 1e6 })),
+          Array.from(
+            { length: 50 },
+            async (_, i) => await apps[i % 10]?.enqueue(note, i, { uniqueKey: `r${round}`, delayMs: 1e6 }),
+          ),
         )
         expect(new Set(answers.map((answer) => answer?.id)).size).toBe(1)
         expect(answers.filter((answer) => answer?.status === 'created')).toHaveLength(1)
@@ -241,13 +316,18 @@ describe('racing for a key', () => {
         const uniqueKey = `r${round}`
         const holder = await home.app.enqueue(note, 'holder', { uniqueKey })
         const answers = await Promise.all(
-          Array.from({ length: 50 }, async (_, i) => await apps[i % 10]?.enqueue(note, i, { uniqueKey, delayMs: 1e6 })),
+          Array.from(
+            { length: 50 },
+            async (_, i) => await apps[i % 10]?.enqueue(note, i, { uniqueKey, delayMs: 1e6 }),
+          ),
         )
         const ids = new Set(answers.map((answer) => answer?.id))
         ids.delete(holder.id)
         expect(ids.size).toBeLessThanOrEqual(1)
         await home.app.job(holder.id).wait({ timeoutMs: 10_000 })
-        expect(await home.sql('select from holdfast.unique_key where key = $1', [uniqueKey])).toHaveLength(ids.size)
+        expect(await home.sql('select from holdfast.unique_key where key = $1', [uniqueKey])).toHaveLength(
+          ids.size,
+        )
       }
     } finally {
       await Promise.all(apps.map(async (app) => await app.close()))
@@ -260,7 +340,15 @@ describe('racing for a key', () => {
     try {
       for (let round = 0; round < 10; round += 1) {
         const answers = await Promise.all(
-          Array.from({ length: 50 }, async (_, i) => await apps[i % 10]?.enqueue(note, i, { idempotencyKey: `r${round}`, uniqueKey: `u${round}`, delayMs: 1e6 })),
+          Array.from(
+            { length: 50 },
+            async (_, i) =>
+              await apps[i % 10]?.enqueue(note, i, {
+                idempotencyKey: `r${round}`,
+                uniqueKey: `u${round}`,
+                delayMs: 1e6,
+              }),
+          ),
         )
         expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1)
       }
@@ -316,8 +404,15 @@ describe('racing for a key', () => {
     await lockWaiters(home.sql, 1)
 
     await Promise.all([
-      ...Array.from({ length: 20 }, async (_, i) => await home.app.enqueue(note, i).then(() => order.push('plain'))),
-      ...Array.from({ length: 5 }, async (_, i) => await home.app.enqueue(note, i, { uniqueKey: `other-${i}` }).then(() => order.push('keyed'))),
+      ...Array.from(
+        { length: 20 },
+        async (_, i) => await home.app.enqueue(note, i).then(() => order.push('plain')),
+      ),
+      ...Array.from(
+        { length: 5 },
+        async (_, i) =>
+          await home.app.enqueue(note, i, { uniqueKey: `other-${i}` }).then(() => order.push('keyed')),
+      ),
     ])
     await client.query('commit')
     await waiting
@@ -341,10 +436,7 @@ describe('racing for a key', () => {
   })
 })
 
-async function lockWaiters(
-  sql: (text: string) => Promise<unknown[]>,
-  count: number,
-): Promise<void> {
+async function lockWaiters(sql: (text: string) => Promise<unknown[]>, count: number): Promise<void> {
   const { promise, resolve, reject } = withResolvers<void>()
   const until = performance.now() + 10_000
   const look = async (): Promise<void> => {

@@ -8,7 +8,10 @@ describe.each(['+5m', '-5m'])('a worker whose clock is off by %s', (offset) => {
   it('rescues no live lease, starts nothing early and nothing late', async () => {
     await using db = await createDatabase()
     await using right = startProgram('test/system/programs/clock-worker.ts', { args: [db.url, 'right'] })
-    await using wrong = startProgram('test/system/programs/clock-worker.ts', { args: [db.url, 'wrong'], under: ['faketime', '-f', offset] })
+    await using wrong = startProgram('test/system/programs/clock-worker.ts', {
+      args: [db.url, 'wrong'],
+      under: ['faketime', '-f', offset],
+    })
     await right.message('ready', { deadlineMs: 30_000 })
     const { now } = await wrong.message('ready', { deadlineMs: 30_000 })
     // The control: its clock is off indeed.
@@ -16,11 +19,20 @@ describe.each(['+5m', '-5m'])('a worker whose clock is off by %s', (offset) => {
 
     const app = appOver(db.url)
     try {
-      const long = await app.enqueueMany(Array.from({ length: 8 }, () => ({ job: note, input: { sleepMs: 3000 }, queue: 'mail' })))
-      const soon = await app.enqueueMany(Array.from({ length: 8 }, () => ({ job: note, input: {}, queue: 'mail', delayMs: 2000 })))
-      const later = await app.enqueueMany(Array.from({ length: 8 }, () => ({ job: note, input: {}, queue: 'mail', delayMs: 120_000 })))
+      const long = await app.enqueueMany(
+        Array.from({ length: 8 }, () => ({ job: note, input: { sleepMs: 3000 }, queue: 'mail' })),
+      )
+      const soon = await app.enqueueMany(
+        Array.from({ length: 8 }, () => ({ job: note, input: {}, queue: 'mail', delayMs: 2000 })),
+      )
+      const later = await app.enqueueMany(
+        Array.from({ length: 8 }, () => ({ job: note, input: {}, queue: 'mail', delayMs: 120_000 })),
+      )
       for (const { id } of [...long, ...soon]) {
-        expect(await app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed', attempts: 1 })
+        expect(await app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({
+          state: 'completed',
+          attempts: 1,
+        })
       }
       for (const { id } of later) expect(await app.job(id).get()).toMatchObject({ state: 'scheduled' })
 
@@ -41,7 +53,10 @@ describe.each(['+5m', '-5m'])('a worker whose clock is off by %s', (offset) => {
 
   it('enqueues what is due in so many milliseconds, by the clock of the database', async () => {
     await using db = await createDatabase()
-    await using wrong = startProgram('test/system/programs/clock-producer.ts', { args: [db.url], under: ['faketime', '-f', offset] })
+    await using wrong = startProgram('test/system/programs/clock-producer.ts', {
+      args: [db.url],
+      under: ['faketime', '-f', offset],
+    })
     await wrong.message('done', { deadlineMs: 30_000 })
     const [row] = await db.sql<{ wait: number; age: number }>(
       `select extract(epoch from run_at - enqueued_at)::float8 as wait, abs(extract(epoch from now() - enqueued_at))::float8 as age from holdfast.job`,

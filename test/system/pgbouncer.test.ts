@@ -23,23 +23,40 @@ describe('behind pgbouncer in transaction pooling, with pooler: true', () => {
         return n
       },
     })
-    const app = appOver(pooler.url, { jobs: [work], pooler: true, leaseMs: 5000, queues: { default: { concurrency: 20 } } })
+    const app = appOver(pooler.url, {
+      jobs: [work],
+      pooler: true,
+      leaseMs: 5000,
+      queues: { default: { concurrency: 20 } },
+    })
     const errors: unknown[] = []
     app.events.on('worker.error', ({ error }) => void errors.push(error))
     try {
       await app.migrate()
       await app.worker().start()
       const many = await app.enqueueMany(Array.from({ length: 100 }, (_, i) => ({ job: work, input: i })))
-      const singles = await Promise.all(Array.from({ length: 50 }, async (_, i) => await app.enqueue(work, 100 + i)))
+      const singles = await Promise.all(
+        Array.from({ length: 50 }, async (_, i) => await app.enqueue(work, 100 + i)),
+      )
       const keyed = await Promise.all(
-        Array.from({ length: 25 }, async (_, i) => await app.enqueue(work, 150 + i, { uniqueKey: `k${i}`, idempotencyKey: `i${i}` })),
+        Array.from(
+          { length: 25 },
+          async (_, i) => await app.enqueue(work, 150 + i, { uniqueKey: `k${i}`, idempotencyKey: `i${i}` }),
+        ),
       )
       const client = new Client({ connectionString: pooler.url })
       await client.connect()
       const own: { id: string }[] = []
-      for (let i = 0; i < 10; i += 1) own.push(await inTransaction(client, async ({ tx }) => await app.enqueue(work, 175 + i, { tx })))
+      for (let i = 0; i < 10; i += 1)
+        own.push(await inTransaction(client, async ({ tx }) => await app.enqueue(work, 175 + i, { tx })))
       await client.end()
-      const ours = await Promise.all(Array.from({ length: 15 }, async (_, i) => await app.transaction(async (tx) => await tx.enqueue(work, 185 + i, { delayMs: i }))))
+      const ours = await Promise.all(
+        Array.from(
+          { length: 15 },
+          async (_, i) =>
+            await app.transaction(async (tx) => await tx.enqueue(work, 185 + i, { delayMs: i })),
+        ),
+      )
       const all = [...many, ...singles, ...keyed, ...own, ...ours]
       const ends = await Promise.all(all.map(async ({ id }) => await app.job(id).wait({ timeoutMs: 25_000 })))
 
@@ -56,7 +73,11 @@ describe('behind pgbouncer in transaction pooling, with pooler: true', () => {
     }
     expect(pooler.log()).not.toMatch(/prepared statement|unsupported/i)
     expect(await db.sql('select from holdfast.lease')).toEqual([])
-    expect(await db.sql(`select from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`)).toEqual([])
+    expect(
+      await db.sql(
+        `select from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`,
+      ),
+    ).toEqual([])
   }, 60_000)
 
   it('leaves the settings of the shared connections as they were', async () => {
@@ -65,15 +86,30 @@ describe('behind pgbouncer in transaction pooling, with pooler: true', () => {
     const app = appOver(pooler.url, { pooler: true })
     const client = new Client({ connectionString: pooler.url })
     await client.connect()
-    const names = ['default_transaction_isolation', 'search_path', 'enable_seqscan', 'plan_cache_mode', 'statement_timeout', 'application_name']
-    const read = async () => (await client.query(`select name, setting from pg_settings where name = any ($1) and name <> 'application_name' order by 1`, [names])).rows
+    const names = [
+      'default_transaction_isolation',
+      'search_path',
+      'enable_seqscan',
+      'plan_cache_mode',
+      'statement_timeout',
+      'application_name',
+    ]
+    const read = async () =>
+      (
+        await client.query(
+          `select name, setting from pg_settings where name = any ($1) and name <> 'application_name' order by 1`,
+          [names],
+        )
+      ).rows
     try {
       const before = await read()
       await app.worker().start()
       const { id } = await app.enqueue(note, 1, { uniqueKey: 'k' })
       expect(await app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed' })
       expect(await read()).toEqual(before)
-      const { rows } = await client.query('select name from pg_prepared_statements union all select * from pg_listening_channels()')
+      const { rows } = await client.query(
+        'select name from pg_prepared_statements union all select * from pg_listening_channels()',
+      )
       expect(rows).toEqual([])
     } finally {
       await client.end()
@@ -81,7 +117,7 @@ describe('behind pgbouncer in transaction pooling, with pooler: true', () => {
     }
   })
 
-  it('survives the pooler being killed and started again', async () => {
+  it('tells that the pooler is gone, and ends all the same', async () => {
     await using db = await createDatabase()
     const pooler = await startPgbouncer(db.url)
     const app = appOver(pooler.url, { pooler: true })
@@ -89,7 +125,9 @@ describe('behind pgbouncer in transaction pooling, with pooler: true', () => {
     const first = await app.enqueue(note, 1)
     await app.job(first.id).wait({ timeoutMs: 10_000 })
     await pooler[Symbol.asyncDispose]()
-    await expect(app.enqueue(note, 2)).rejects.toMatchObject({ code: expect.stringMatching(/UNAVAILABLE|OUTCOME_UNKNOWN/) })
+    await expect(app.enqueue(note, 2)).rejects.toMatchObject({
+      code: expect.stringMatching(/UNAVAILABLE|OUTCOME_UNKNOWN/),
+    })
     await app.close()
   })
 })

@@ -20,7 +20,6 @@ export async function startPgbouncer(url: string, poolSize = 3): Promise<Pooler>
   const target = new URL(url)
   const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'holdfast-pgbouncer-'))
   const port = await freePort()
-  const logFile = path.join(dir, 'log')
   const name = decodeURIComponent(target.pathname.slice(1))
   const settings = {
     listen_addr: '127.0.0.1',
@@ -30,10 +29,7 @@ export async function startPgbouncer(url: string, poolSize = 3): Promise<Pooler>
     pool_mode: 'transaction',
     default_pool_size: poolSize,
     max_client_conn: 200,
-    // Named statements would reach whichever server connection is next; newer versions can be told to track them.
-    max_prepared_statements: 0,
     server_reset_query: '',
-    logfile: logFile,
     pidfile: path.join(dir, 'pid'),
   }
   const file = path.join(dir, 'pgbouncer.ini')
@@ -47,11 +43,26 @@ export async function startPgbouncer(url: string, poolSize = 3): Promise<Pooler>
   fs.chmodSync(dir, 0o777)
   // It refuses to run as root.
   const asRoot = process.getuid?.() === 0
-  const child = asRoot
-    ? spawn('setpriv', ['--reuid=nobody', '--regid=nogroup', '--clear-groups', 'pgbouncer', file], { stdio: 'ignore' })
-    : spawn('pgbouncer', [file], { stdio: 'ignore' })
-  const log = () => (fs.existsSync(logFile) ? fs.readFileSync(logFile, 'utf8') : '')
-  await eventually(`pgbouncer answers on ${port}: ${log()}`, async () => await answers(port))
+  const [command, ...args] = [
+    ...(asRoot ? ['setpriv', '--reuid=nobody', '--regid=nogroup', '--clear-groups'] : []),
+    'pgbouncer',
+    file,
+  ]
+  const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+  let said = ''
+  child.stderr.on('data', (chunk) => {
+    said += String(chunk)
+  })
+  child.on('error', (error) => {
+    said += String(error)
+  })
+  const log = () => said
+  try {
+    await eventually('pgbouncer answers', async () => await answers(port))
+  } catch (error) {
+    await end(child)
+    throw new Error(`pgbouncer did not start: ${said}`, { cause: error })
+  }
   return {
     url: `postgres://${target.username}@127.0.0.1:${port}/${name}`,
     log,

@@ -45,8 +45,14 @@ void defineJob({ name: 'x', idempotent: true, handler: () => {} })
 void defineJob({ name: 'x', input: { orderId: 'string' }, idempotent: true, handler: () => {} })
 // @ts-expect-error: a job without a handler
 void defineJob({ name: 'x', input: z.null(), idempotent: true })
-// @ts-expect-error: the result does not fit its schema
-void defineJob({ name: 'x', input: z.null(), result: z.object({ a: z.string() }), idempotent: true, handler: () => ({ a: 1 }) })
+void defineJob({
+  name: 'x',
+  input: z.null(),
+  result: z.object({ a: z.string() }),
+  idempotent: true,
+  // @ts-expect-error: the result does not fit its schema
+  handler: () => ({ a: 1 }),
+})
 // @ts-expect-error: a policy has a type
 void defineJob({ name: 'x', input: z.null(), idempotent: true, retry: { baseMs: 5 }, handler: () => {} })
 // @ts-expect-error: a fixed policy says how long

@@ -26,7 +26,8 @@ export interface AttemptItem {
  * Each leaves exactly one row with its token: an outcome where the job has ended, else an attempt; the fence
  * relies on that. `failed` and `timed-out` keep the attempt counted; `snoozed`, `handed-back`, `interrupted` and
  * `parked` give it back. Cancel wins: a job that was cancelled while it ran ends cancelled whatever came of it.
- * Error history is cut to `keep` newest rows, except rows that a live lease still needs as its fence.
+ * History is cut to the `keep` newest errors and as many other ends, except rows that a live lease still needs as
+ * its fence.
  *
  * Locks leases FOR SHARE in token order, then inserts. Repeating it changes nothing; `refused` names only what
  * no statement of this claim has recorded.
@@ -78,15 +79,17 @@ export const settleAttempts = operation({
     ), freed as (
       delete from ${t.unique_key} where job_id = any (array(select job_id from ended))
     ), overfull as materialized (
-      select job_id, oldest from (
-        select mine.job_id, (
-          select a.token from ${t.attempt} a where a.job_id = mine.job_id order by a.token + 0 desc
-          offset ${p.keep} - 1 limit 1
-        ) as oldest from mine
+      -- Snoozes and hand-backs, of which there may be any number, do not push out errors.
+      select job_id, is_error, oldest from (
+        select mine.job_id, kind.is_error, (
+          select a.token from ${t.attempt} a where a.job_id = mine.job_id and (a.error is not null) = kind.is_error
+          order by a.token + 0 desc offset ${p.keep} - 1 limit 1
+        ) as oldest from mine cross join (values (true), (false)) kind (is_error)
       ) m where oldest is not null
     ), cut as (
       delete from ${t.attempt} old where old.job_id = any (array(select job_id from overfull))
-        and old.token <= (select oldest from overfull f where f.job_id = old.job_id limit 1)
+        and old.token <= (select oldest from overfull f
+          where f.job_id = old.job_id and f.is_error = (old.error is not null) limit 1)
         and (select true from ${t.lease} l where l.token = old.token limit 1) is null
     ), gone as materialized (
       select token, job as job_id from given left join lateral ${jobRow(t, sql`given.job`)} j on true where j.id is null

@@ -3,8 +3,11 @@ import { listenToTest, tell } from '../../support/program.ts'
 
 /** Migrates the schema it is told, then enqueues one job, and tells how that went. */
 const [url = ''] = process.argv.slice(2)
-listenToTest(async (message) => {
-  const schema = String(message['schema'])
+listenToTest((message) => void migrateAndEnqueue(String(message['schema'])))
+setInterval(() => {}, 1000)
+tell('ready')
+
+async function migrateAndEnqueue(schema: string): Promise<void> {
   const app = appOver(url, { schema })
   try {
     const { applied } = await app.migrate()
@@ -15,6 +18,4 @@ listenToTest(async (message) => {
   } finally {
     await app.close()
   }
-})
-setInterval(() => {}, 1000)
-tell('ready')
+}

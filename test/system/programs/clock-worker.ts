@@ -15,6 +15,12 @@ const note = defineJob({
     if (sleepMs !== undefined) await new Promise((resolve) => setTimeout(resolve, sleepMs))
   },
 })
-const app = defineApp({ name: who, database: url, jobs: [note], queues: { mail: { concurrency: 4 } }, leaseMs: 30_000 })
+const app = defineApp({
+  name: who,
+  database: url,
+  jobs: [note],
+  queues: { mail: { concurrency: 4 } },
+  leaseMs: 30_000,
+})
 await app.worker().start()
 tell('ready', { now: Date.now() })
