@@ -45,6 +45,18 @@ export function recordError(
   }
 }
 
+/** `instanceof` for something foreign, which may be a proxy that throws when it is asked. */
+export function isInstance<T extends object>(
+  thrown: unknown,
+  type: abstract new (...args: never[]) => T,
+): thrown is T {
+  try {
+    return thrown instanceof type
+  } catch {
+    return false
+  }
+}
+
 function describe(thrown: unknown, textBytes: number): Omit<RecordedError, 'stack' | 'causes'> {
   const code = read(thrown, 'code')
   const hasCode = typeof code === 'string' || typeof code === 'number'

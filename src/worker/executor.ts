@@ -1,4 +1,5 @@
 import { monotonicMs } from '../base/clock.ts'
+import { isInstance } from '../base/error-text.ts'
 import { type InputIssue, InvalidInputError, JobTimeoutError, ShutdownError } from '../base/errors.ts'
 import { startTimer } from '../base/sleep.ts'
 import type { AnyJob } from '../jobs/define-job.ts'
@@ -135,7 +136,7 @@ class RunningAttempt implements Attempt {
 
   #threw(error: unknown): void {
     const { decision, abortReason } = this.context
-    if (error instanceof InputRefused) return this.#end(error.outcome, undefined, false)
+    if (isInstance(error, InputRefused)) return this.#end(error.outcome, undefined, false)
     if (decision !== undefined) return this.#decide({ kind: 'decided', decision })
     if (abortReason instanceof JobTimeoutError) return this.#decide({ kind: 'timed-out', error: abortReason })
     if (abortReason instanceof ShutdownError) return this.#decide({ kind: 'interrupted' })

@@ -63,7 +63,7 @@ async function renew(): Promise<Renewal> {
   const { cancelled } = row
   return {
     kind: 'renewed',
-    cancelled: cancelled === null ? [] : (JSON.parse(String(cancelled)) as CancelledJob[]),
+    cancelled: cancelled === null ? [] : (JSON.parse(cancelled as string) as CancelledJob[]),
   }
 }
 

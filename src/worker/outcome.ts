@@ -1,5 +1,5 @@
 import { type BackoffPolicy, backoffMs, defaultBackoff } from '../base/backoff.ts'
-import { errorToJson } from '../base/error-text.ts'
+import { errorToJson, isInstance } from '../base/error-text.ts'
 import { toRecordableJson, truncateUtf8 } from '../base/json.ts'
 import { limits } from '../base/limits.ts'
 
@@ -61,7 +61,7 @@ export function decideOutcome(ending: Ending, facts: AttemptFacts): Outcome {
     case 'timed-out':
       return failed(ending.error, facts, 'timed-out')
     case 'threw':
-      return isPermanent(ending.error)
+      return isInstance(ending.error, PermanentError)
         ? { to: 'discarded', reason: 'permanent error', error: errorToJson(ending.error) }
         : failed(ending.error, facts, 'failed')
     case 'decided':
@@ -103,15 +103,6 @@ function failed(error: unknown, facts: AttemptFacts, ended: 'failed' | 'timed-ou
     ended,
     delayMs: backoffMs(facts.retry ?? defaultBackoff, facts.attempt, { error }),
     error: text,
-  }
-}
-
-/** A proxy may throw when asked what it is an instance of; then it is not one of ours. */
-function isPermanent(error: unknown): boolean {
-  try {
-    return error instanceof PermanentError
-  } catch {
-    return false
   }
 }
 

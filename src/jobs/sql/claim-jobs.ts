@@ -25,7 +25,10 @@ export const claimColumns = {
   queues: 'json?',
   attempts: 'json?',
   maxAttempts: 'json?',
-  /** Milliseconds since the epoch, as whole numbers: `extra_float_digits` may leave one digit of a float. */
+  /**
+   * Milliseconds since the epoch. As numeric: of a float `extra_float_digits` may leave one digit, and an integer
+   * cannot hold the infinity that somebody may have stored, which would make every claim fail.
+   */
   enqueuedAts: 'json?',
   inputs: 'json?',
   /** For jobs that have any of it: `[care, holds a unique key, run at in milliseconds, tenant, context]`. */
@@ -104,9 +107,9 @@ export function claimedBatch(t: Objects): SqlFragment {
     from leased cross join lateral (
       select json_agg(x.job_id::text)::text as ids, json_agg(x.name)::text as names, json_agg(x.queue)::text as queues,
         json_agg(x.attempts + 1)::text as attempts, json_agg(x.max_attempts)::text as max_attempts,
-        json_agg((date_part('epoch', x.enqueued_at) * 1000)::int8)::text as enqueued_ats, json_agg(x.input)::text as inputs,
+        json_agg((date_part('epoch', x.enqueued_at) * 1000)::numeric)::text as enqueued_ats, json_agg(x.input)::text as inputs,
         json_agg(case when x.care > 0 or x.unique_key is not null or x.run_at is not null or x.tenant <> '' or x.context is not null
-          then json_build_array(x.care, x.unique_key is not null, (date_part('epoch', x.run_at) * 1000)::int8, x.tenant, x.context) end)::text as extras
+          then json_build_array(x.care, x.unique_key is not null, (date_part('epoch', x.run_at) * 1000)::numeric, x.tenant, x.context) end)::text as extras
       from (
         select taken.job_id, taken.queue, taken.attempts, taken.care, job.name, job.max_attempts, job.enqueued_at, job.run_at,
           job.unique_key, job.tenant, job.context, job.input

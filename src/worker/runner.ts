@@ -1,0 +1,142 @@
+import { monotonicMs } from '../base/clock.ts'
+import { JobCancelledError, LeaseLostError, ShutdownError } from '../base/errors.ts'
+import type { EventHub } from '../base/events.ts'
+import type { AnyJob } from '../jobs/define-job.ts'
+import type { ClaimedJob } from './claimed-job.ts'
+import { type Attempt, type AttemptEnd, startAttempt } from './executor.ts'
+import type { ContextServices } from './handler-context.ts'
+import type { LoopWatch } from './heartbeat.ts'
+import type { CancelledJob } from './lease-keeper.ts'
+import { Outbox, type Settlement } from './outbox.ts'
+import { Slots } from './slots.ts'
+import { factsOf } from './traffic.ts'
+
+export interface RunnerOptions {
+  readonly queues: readonly { readonly name: string; readonly concurrency: number }[]
+  readonly jobs: ReadonlyMap<string, AnyJob>
+  readonly services: ContextServices
+  readonly events: EventHub
+  readonly loopWatch: LoopWatch
+  /** There is an outcome to record, or a slot is free. */
+  readonly onChange: () => void
+  /** A job that has cost two workers their life has ended: the next one of its queue may start. */
+  readonly onSuspectEnded: (queue: string) => void
+}
+
+const EMPTY_POLL_MS = 20
+
+/** The attempts of this process: in slots while they run, in the outbox once they have ended. */
+export class Runner {
+  readonly slots: readonly Slots[]
+  readonly outbox = new Outbox()
+  readonly #options: RunnerOptions
+  readonly #bySlot: ReadonlyMap<string, Slots>
+  readonly #attempts = new Set<Attempt>()
+  #suspects = 0
+
+  constructor(options: RunnerOptions) {
+    this.#options = options
+    this.slots = options.queues.map(
+      ({ name, concurrency }) => new Slots(name, concurrency, (job) => this.#run(job)),
+    )
+    this.#bySlot = new Map(this.slots.map((slots) => [slots.queue, slots]))
+  }
+
+  /** Attempts under way. */
+  get running(): number {
+    return this.#attempts.size
+  }
+
+  /** True unless a job runs that has lost two workers: such jobs run one at a time in a process. */
+  get mayTakeSuspect(): boolean {
+    return this.#suspects === 0
+  }
+
+  /** Earliest moment by which a running attempt has to be over; infinite if none has to. */
+  get hardDeadlineMs(): number {
+    let earliest = Number.POSITIVE_INFINITY
+    for (const { hardDeadlineMs } of this.#attempts) earliest = Math.min(earliest, hardDeadlineMs)
+    return earliest
+  }
+
+  /** Gives claimed jobs back unstarted: no attempt is used, and each keeps its place. */
+  handBack(jobs: readonly ClaimedJob[], why: 'busy' | 'stopping'): void {
+    if (jobs.length === 0) return
+    for (const job of jobs) {
+      this.#settle({ job, durationMs: 0, outcome: { to: 'ready', ended: 'handed-back' }, error: undefined })
+    }
+    this.#options.events.emit('jobs.handedBack', { count: jobs.length, why })
+  }
+
+  handBackBuffers(): void {
+    for (const slots of this.slots) this.handBack(slots.takeBuffer(), 'stopping')
+  }
+
+  cancel(jobs: readonly CancelledJob[]): void {
+    const reasons = new Map(jobs)
+    for (const attempt of this.#attempts) {
+      const reason = reasons.get(attempt.claimed.id)
+      if (reason !== undefined) attempt.abort(new JobCancelledError({ reason: reason ?? undefined }))
+    }
+  }
+
+  /** The leases of a life are lost: buffers are dropped, attempts are told. Returns how many ran. */
+  lose(workerId: bigint): number {
+    const lost = [...this.#attempts].filter((attempt) => attempt.claimed.workerId === workerId)
+    for (const slots of this.slots) slots.takeBuffer()
+    for (const attempt of lost) {
+      const { id, token } = attempt.claimed
+      attempt.abort(new LeaseLostError({ jobId: BigInt(id), fencingToken: token }))
+    }
+    return lost.length
+  }
+
+  /**
+   * Lets attempts end until `abortAtMs`, then aborts them and waits `graceMs`, then ends what is left as
+   * interrupted. Resolves when no attempt is under way; each has an outcome in the outbox.
+   */
+  async drain(abortAtMs: () => number, graceMs: number): Promise<void> {
+    if (await this.#emptyBy(abortAtMs)) return
+    for (const attempt of this.#attempts) attempt.abort(new ShutdownError())
+    const handBackAtMs = monotonicMs() + graceMs
+    await this.#emptyBy(() => handBackAtMs)
+    for (const attempt of this.#attempts) attempt.interrupt()
+  }
+
+  #run(claimed: ClaimedJob): void {
+    const { events, jobs, loopWatch } = this.#options
+    if (claimed.care === 2) this.#suspects += 1
+    if (events.wants('attempt.started')) events.emit('attempt.started', factsOf(claimed))
+    const job = jobs.get(claimed.name ?? '')
+    if (job?.timeoutMs !== undefined) loopWatch.starting(job.timeoutMs + job.abortGraceMs)
+    this.#attempts.add(startAttempt(claimed, this.#options, this.#ended))
+  }
+
+  readonly #ended = (attempt: Attempt, end: AttemptEnd): void => {
+    const { claimed } = attempt
+    const { events, onSuspectEnded } = this.#options
+    this.#attempts.delete(attempt)
+    if (claimed.care === 2) {
+      this.#suspects -= 1
+      onSuspectEnded(claimed.queue)
+    }
+    if (end.abandoned && end.outcome.to !== 'ready') events.emit('handler.abandoned', factsOf(claimed))
+    if (end.outcome.to === 'ready') events.emit('jobs.handedBack', { count: 1, why: 'interrupted' })
+    this.#settle({ job: claimed, durationMs: end.durationMs, outcome: end.outcome, error: end.error })
+    this.#bySlot.get(claimed.queue)?.finished(end.durationMs)
+  }
+
+  #settle(settlement: Settlement): void {
+    this.outbox.add(settlement)
+    this.#options.onChange()
+  }
+
+  async #emptyBy(deadlineMs: () => number): Promise<boolean> {
+    while (this.#attempts.size > 0) {
+      const leftMs = deadlineMs() - monotonicMs()
+      if (leftMs <= 0) break
+      await new Promise((resolve) => setTimeout(resolve, Math.min(EMPTY_POLL_MS, leftMs)))
+    }
+    return this.#attempts.size === 0
+  }
+}
