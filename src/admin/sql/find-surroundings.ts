@@ -31,7 +31,7 @@ export const findSurroundings = operation({
       (select count(*)::int4 from serving where exists (
         select from json_array_elements(serving.jobs) j where j ->> 'name' = ${p.jobName})) as knowing,
       (select coalesce(sum(slots), 0)::int4 from serving) as slots,
-      (select count(*)::int4 from ${t.lease} l cross join lateral unnest(l.job_ids) h (job_id)
+      (select count(*)::int4 from ${t.lease} l cross join lateral pg_catalog.unnest(l.job_ids) h (job_id)
         where l.worker_id in (select id from serving)
           and not ${hasAttempt(t, sql`h.job_id`, sql`l.token`)}
           and not ${hasEnded(t, sql`h.job_id`)}

@@ -36,7 +36,7 @@ export const listQueueRows = operation({
       select queue, count(*) as jobs from ${t.parked} group by queue
     ), executing as (
       select j.queue, count(*) as jobs
-      from ${t.lease} l cross join lateral unnest(l.job_ids) h (job_id) join ${t.job} j on j.id = h.job_id
+      from ${t.lease} l cross join lateral pg_catalog.unnest(l.job_ids) h (job_id) join ${t.job} j on j.id = h.job_id
       where not ${hasAttempt(t, sql`h.job_id`, sql`l.token`)}
         and not ${hasEnded(t, sql`h.job_id`)}
       group by j.queue

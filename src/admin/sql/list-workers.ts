@@ -24,7 +24,7 @@ export const listWorkers = operation({
       w.heartbeat_at + w.lease_ms * interval '1 millisecond' >= clock_timestamp() as is_alive,
       (extract(epoch from clock_timestamp() - w.heartbeat_at) * 1000)::int8 as heartbeat_age_ms, w.lease_ms,
       (extract(epoch from w.started_at) * 1000)::int8 as started_at,
-      (select count(*)::int4 from ${t.lease} l cross join lateral unnest(l.job_ids) h (job_id)
+      (select count(*)::int4 from ${t.lease} l cross join lateral pg_catalog.unnest(l.job_ids) h (job_id)
         where l.worker_id = w.id
           and not ${hasAttempt(t, sql`h.job_id`, sql`l.token`)}
           and not ${hasEnded(t, sql`h.job_id`)}) as executing,

@@ -86,9 +86,14 @@ export function claimSteps(t: Objects, p: ClaimPlaceholders): SqlFragment {
         ) careful where nth_in_queue <= free and (care = 1 or nth_of_care = 1)
       ))
       returning queue, priority, seq, job_id, attempts, crashes, care
-    ), leased as (
+    ), ${leaseStep(t, p.workerId)}`
+}
+
+/** The lease of what was `taken`, if anything was. */
+export function leaseStep(t: Objects, workerId: Placeholder): SqlFragment {
+  return sql`leased as (
       insert into ${t.lease} (worker_id, job_ids, seqs, attempts, crashes)
-      select ${p.workerId}, array_agg(job_id), array_agg(seq),
+      select ${workerId}, array_agg(job_id), array_agg(seq),
         case when max(attempts) > 0 then array_agg((attempts + 1)::int2) end, case when max(crashes) > 0 then array_agg(crashes) end
       from taken having count(*) > 0
       returning token

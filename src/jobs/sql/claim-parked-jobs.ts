@@ -1,6 +1,6 @@
 import { operation } from '../../driver/operation.ts'
 import { sql } from '../../driver/sql.ts'
-import { claimColumns, claimedBatch } from './claim-jobs.ts'
+import { claimColumns, claimedBatch, leaseStep } from './claim-jobs.ts'
 
 /**
  * Claims parked jobs that this worker knows, up to `limit`, with the promises of {@link claimJobs}. Jobs whose
@@ -22,11 +22,5 @@ export const claimParkedJobs = operation({
           order by priority, seq limit ${p.limit} for update skip locked
         ) r limit ${p.limit}))
       returning queue, priority, seq, job_id, attempts, crashes, 1::int2 as care
-    ), leased as (
-      insert into ${t.lease} (worker_id, job_ids, seqs, attempts, crashes)
-      select ${p.workerId}, array_agg(job_id), array_agg(seq),
-        case when max(attempts) > 0 then array_agg((attempts + 1)::int2) end, case when max(crashes) > 0 then array_agg(crashes) end
-      from taken having count(*) > 0
-      returning token
-    ) ${claimedBatch(t)}`,
+    ), ${leaseStep(t, p.workerId)} ${claimedBatch(t)}`,
 })

@@ -19,6 +19,6 @@ export const lookAhead = operation({
       case when exists (select from ${t.lease} l where (select true from ${t.worker} w where w.id = l.worker_id limit 1) is null) then -1000
         else (select ceil(extract(epoch from min(heartbeat_at + lease_ms * interval '1 millisecond') - clock_timestamp()) * 1000)::int8
           from ${t.worker} where id <> ${p.workerId}) end as expiry_in_ms,
-      (select json_agg(q)::text from unnest(${p.queues}) q where (select true from ${t.ready} r where r.queue = q limit 1)) as ready,
+      (select json_agg(q)::text from pg_catalog.unnest(${p.queues}) q where (select true from ${t.ready} r where r.queue = q limit 1)) as ready,
       exists (select from ${t.parked} where name = any (${p.names})) as parked`,
 })

@@ -17,5 +17,5 @@ export const registerWorker = operation({
   columns: { id: 'int8', signals: 'json' },
   text: (t, p) => sql`insert into ${t.worker} (name, app, version, lease_ms, queues, jobs)
     values (${p.name}, ${p.app}, ${p.version}, ${p.leaseMs}, ${p.queues}, ${p.jobs})
-    returning id, (select json_object_agg(to_hex(hashtextextended(q, 0)), q)::text from unnest(${p.queueNames}) q) as signals`,
+    returning id, (select json_object_agg(to_hex(hashtextextended(q, 0)), q)::text from pg_catalog.unnest(${p.queueNames}) q) as signals`,
 })

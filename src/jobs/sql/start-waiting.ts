@@ -8,5 +8,5 @@ export const startWaiting = operation({
   columns: {},
   repeatable: true,
   text: (t, p) => sql`insert into ${t.waiter} (queue, worker_id)
-    select q, ${p.workerId} from unnest(${p.queues}) q order by q on conflict do nothing`,
+    select q, ${p.workerId} from pg_catalog.unnest(${p.queues}) q order by q on conflict do nothing`,
 })
