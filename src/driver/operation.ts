@@ -1,4 +1,5 @@
 import type { Queryable, RawRow, WireValue } from './driver.ts'
+import { qualifyFunctions } from './qualify.ts'
 import { type Objects, objects, type Placeholder, render, type SqlFragment } from './sql.ts'
 
 /** What a parameter of a PostgreSQL type takes in TypeScript. */
@@ -146,50 +147,6 @@ export async function runOne<P extends Record<string, ParamType>, C extends Reco
   if (row === undefined)
     throw new Error(`holdfast: statement ${op.name} gave no row; this is a fault of ours`)
   return row
-}
-
-/**
- * Functions of PostgreSQL's own that statements call. `coalesce`, `least`, `greatest`, `extract` are grammar, and so
- * is `unnest` of several arrays; of one array it is written out as `pg_catalog.unnest`.
- */
-const SYSTEM_FUNCTIONS = [
-  ...['array_agg', 'array_append', 'array_position', 'cardinality', 'generate_series'],
-  ...['count', 'max', 'min', 'sum', 'bool_or', 'row_number', 'ceil', 'floor', 'round'],
-  ...['clock_timestamp', 'statement_timestamp', 'now', 'to_timestamp', 'date_part', 'date_trunc'],
-  ...[
-    'json_agg',
-    'json_build_array',
-    'json_build_object',
-    'json_object_agg',
-    'json_to_recordset',
-    'json_array_elements',
-  ],
-  ...[
-    'format',
-    'octet_length',
-    'to_hex',
-    'hashtextextended',
-    'strpos',
-    'concat',
-    'lower',
-    'string_agg',
-    'array_length',
-  ],
-  ...[
-    'pg_notify',
-    'nextval',
-    'pg_relation_size',
-    'current_setting',
-    'to_regclass',
-    'array_to_json',
-    'jsonb_build_object',
-  ],
-]
-const CALLS = new RegExp(`(?<![\\w."])(?=(?:${SYSTEM_FUNCTIONS.join('|')})\\()`, 'g')
-
-/** A search path may put functions of the same names in front of PostgreSQL's. */
-function qualifyFunctions(text: string): string {
-  return text.replace(CALLS, 'pg_catalog.')
 }
 
 /**
