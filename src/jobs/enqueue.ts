@@ -8,7 +8,7 @@ import type { AnyJob } from './define-job.ts'
 import type { EnqueueAnswer, EnqueueOptions } from './enqueue-options.ts'
 import { enqueueJobs } from './sql/enqueue-jobs.ts'
 import { enqueueKeyedJobs } from './sql/enqueue-keyed-jobs.ts'
-import { validate } from './validate.ts'
+import { type Validation, validate } from './validate.ts'
 
 /** One job to enqueue, as `enqueueMany` takes it. */
 export interface JobToEnqueue extends Omit<EnqueueOptions, 'tx'> {
@@ -87,9 +87,10 @@ export class Enqueuer {
     checkObject('options', options)
     checkNumber('jobs.length', jobs.length, limits.bulkCount)
     const items: Item[] = []
-    for (const [index, item] of jobs.entries()) {
-      const { job, input, ...rest } = checkObject(`jobs[${index}]`, item)
-      items.push(await this.#check(job, input, rest, `jobs[${index}]`))
+    for (let index = 0; index < jobs.length; index += 1) {
+      const given = checkObject(index, jobs[index])
+      const item = this.#check(given.job, given.input, given, index)
+      items.push(item instanceof Promise ? await item : item)
     }
     const database = options.tx === undefined ? this.#deps.database : this.#deps.databaseOf(options.tx)
     if (options.tx === undefined) this.#deps.requireOutside()
@@ -117,19 +118,22 @@ export class Enqueuer {
     return parsed
   }
 
-  async #check(job: AnyJob, input: unknown, options: EnqueueOptions, at: string): Promise<Item> {
+  /** `at` is what the options are in errors: a name, or the index in a bulk call. A promise only for an async schema. */
+  #check(job: AnyJob, input: unknown, options: EnqueueOptions, at: At): Item | Promise<Item> {
     if (typeof job !== 'object' || job === null || this.#deps.jobs.get(job.name) !== job) {
       throw new UnknownJobError({ jobName: String(job?.name) })
     }
     const validation = validate(job.input, input)
-    const issues = validation instanceof Promise ? (await validation).issues : validation.issues
-    if (issues !== undefined) throw new InvalidInputError({ job: job.name, issues })
-    const json = toStorableJson(input, { field: 'input', maxBytes: limits.inputBytes.default })
-    const head = this.#headOf(job, options, at)
-    return { ...head, json: `${head.json}${json}}` }
+    const finish = ({ issues }: Validation): Item => {
+      if (issues !== undefined) throw new InvalidInputError({ job: job.name, issues })
+      const json = toStorableJson(input, { field: 'input', maxBytes: limits.inputBytes.default })
+      const { queue, keyed, json: head } = this.#headOf(job, options, at)
+      return { queue, keyed, json: `${head}${json}}` }
+    }
+    return validation instanceof Promise ? validation.then(finish) : finish(validation)
   }
 
-  #headOf(job: AnyJob, options: EnqueueOptions, at: string): Item {
+  #headOf(job: AnyJob, options: EnqueueOptions, at: At): Item {
     if (hasNone(options)) {
       let json = this.#heads.get(job)
       if (json === undefined) {
@@ -141,8 +145,8 @@ export class Enqueuer {
     return this.#writeHead(job, options, at)
   }
 
-  #writeHead(job: AnyJob, options: EnqueueOptions, at: string): Item {
-    const field = (name: string) => `${at}.${name}`
+  #writeHead(job: AnyJob, options: EnqueueOptions, at: At): Item {
+    const field = (name: string) => `${nameOf(at)}.${name}`
     const queue = options.queue === undefined ? job.queue : checkName(field('queue'), options.queue)
     if (!this.#deps.queues.has(queue)) {
       throw new InvalidArgumentError({
@@ -188,16 +192,26 @@ export class Enqueuer {
   }
 }
 
-function checkObject<T extends object>(field: string, value: T): T {
+function checkObject<T extends object>(at: At, value: T | undefined): T {
   if (typeof value === 'object' && value !== null) return value
-  throw new InvalidArgumentError({ field, problem: 'must be an object' })
+  throw new InvalidArgumentError({ field: nameOf(at), problem: 'must be an object' })
 }
+
+/** What is not an option of the enqueue, in the objects that hold options. */
+const NOT_OPTIONS = new Set(['tx', 'job', 'input'])
 
 function hasNone(options: EnqueueOptions): boolean {
   for (const name in options) {
-    if (name !== 'tx' && options[name as keyof EnqueueOptions] !== undefined) return false
+    if (!NOT_OPTIONS.has(name) && options[name as keyof EnqueueOptions] !== undefined) return false
   }
   return true
+}
+
+/** The place of options in errors: a name, or an index in a bulk call. */
+type At = string | number
+
+function nameOf(at: At): string {
+  return typeof at === 'number' ? `jobs[${at}]` : at
 }
 
 function listOf(items: readonly Item[]): string {

@@ -1,7 +1,13 @@
 import { expect, it } from 'vitest'
 import { Wakeup } from '../base/wakeup.ts'
 import type { ClaimedJob } from './claimed-job.ts'
-import { type ExchangeOptions, FailedAfterSettlingError, runExchange, type Wants } from './exchange.ts'
+import {
+  type ExchangeOptions,
+  FailedAfterSettlingError,
+  runExchange,
+  type Traded,
+  type Wants,
+} from './exchange.ts'
 import { Outbox, type SettlementBatch } from './outbox.ts'
 import { Pace } from './pace.ts'
 import { Slots } from './slots.ts'
@@ -11,6 +17,8 @@ function job(id: string, workerId = 1n): ClaimedJob {
 }
 
 /** An exchange whose database is the test. */
+const brought = (jobs: readonly ClaimedJob[], passedOver = false): Traded => ({ jobs, passedOver })
+
 function setUp(concurrency = 2, overrides: Partial<ExchangeOptions> = {}) {
   const started: string[] = []
   const handedBack: string[] = []
@@ -26,7 +34,8 @@ function setUp(concurrency = 2, overrides: Partial<ExchangeOptions> = {}) {
     outbox,
     pace: new Pace(['q'], 10_000),
     wakeup,
-    trade: async () => [],
+    trade: async () => brought([]),
+    sawParked: () => false,
     claimParked: async () => [],
     settleOthers: async () => {},
     setWaiting: async (waiting) => void waitings.push(waiting),
@@ -75,7 +84,7 @@ it('says that it waits before it looks', async () => {
     setWaiting: async () => void order.push('waiting'),
     trade: async () => {
       order.push('look')
-      return []
+      return brought([])
     },
   })
   const done = runExchange(options, stop.signal)
@@ -99,7 +108,7 @@ it('keeps the outcomes of a trade that failed, reports it, and tries again', asy
   const { options, stop, outbox, errors } = setUp(2, {
     trade: async (settle) => {
       send(settle)
-      return []
+      return brought([])
     },
     settleOthers: async (batch) => send(batch),
   })
@@ -124,7 +133,7 @@ it('does not send outcomes again that were recorded before the claim after them 
       send(settle)
       trades += 1
       if (settle !== undefined) throw new FailedAfterSettlingError('away')
-      return []
+      return brought([])
     },
     settleOthers: async (batch) => void send(batch),
   })
@@ -146,10 +155,12 @@ it('hands back what a claim brings after a stop, and ends when nothing runs', as
   const { options, stop, state, started, handedBack } = setUp(2, {
     trade: async (_, wants) =>
       wants === undefined
-        ? []
-        : await new Promise<readonly ClaimedJob[]>((resolve) => {
-            answer = resolve
-          }),
+        ? brought([])
+        : brought(
+            await new Promise<readonly ClaimedJob[]>((resolve) => {
+              answer = resolve
+            }),
+          ),
   })
   let ended = false
   const done = runExchange(options, stop.signal).then(() => {
@@ -169,10 +180,10 @@ it('hands back what a claim brings for a life that has ended meanwhile', async (
   let asked = false
   const { options, stop, state, started, handedBack } = setUp(2, {
     trade: async () => {
-      if (asked) return []
+      if (asked) return brought([])
       asked = true
       state.life = 0n
-      return [job('a', 1n)]
+      return brought([job('a', 1n)])
     },
   })
   const done = runExchange(options, stop.signal)
@@ -187,7 +198,7 @@ it('claims nothing between two lives, and says again that it waits in the new on
   const { options, stop, state, waitings, wakeup, pace } = setUp(2, {
     trade: async () => {
       looks.push(state.life)
-      return []
+      return brought([])
     },
   })
   const done = runExchange(options, stop.signal)
@@ -211,10 +222,11 @@ it('starts what it claimed even if the look for parked jobs fails', async () => 
   let asked = false
   const { options, stop, started, errors } = setUp(2, {
     trade: async () => {
-      if (asked) return []
+      if (asked) return brought([])
       asked = true
-      return [job('a')]
+      return brought([job('a')])
     },
+    sawParked: () => asked,
     claimParked: async () => await Promise.reject(new Error('away')),
   })
   const done = runExchange(options, stop.signal)
@@ -229,10 +241,11 @@ it('looks for parked jobs when what it claimed has its slots', async () => {
   let asked = false
   const set = setUp(2, {
     trade: async () => {
-      if (asked) return []
+      if (asked) return brought([])
       asked = true
-      return [job('a')]
+      return brought([job('a')])
     },
+    sawParked: () => asked,
     claimParked: async () => {
       free.push(set.slots.free)
       return []
@@ -255,7 +268,7 @@ it('looks again at once when it is woken during a claim', async () => {
         await new Promise((resolve) => setTimeout(resolve, 5))
         setImmediate(() => (pace.wake('q'), wakeup.wake()))
       }
-      return []
+      return brought([])
     },
   })
   const fromMs = performance.now()
@@ -271,7 +284,7 @@ it('records every outcome before it ends by a stop', async () => {
   const { options, stop, state, outbox, slots, wakeup } = setUp(2, {
     trade: async (settle) => {
       sent.push(...(settle?.settlements.map((s) => s.job.id) ?? []))
-      return []
+      return brought([])
     },
   })
   slots.add(job('a'))
@@ -283,4 +296,37 @@ it('records every outcome before it ends by a stop', async () => {
   wakeup.wake()
   await done
   expect(sent).toEqual(['a'])
+})
+
+it('sends the next statement before what arrived starts, and counts it as claimed already', async () => {
+  const log: string[] = []
+  const set = setUp(1, {
+    trade: async (_, wants) => {
+      log.push(`trade ${wants?.wanted.join() ?? '-'}`)
+      return brought(log.length === 1 ? [job('a')] : [])
+    },
+  })
+  const slots = new Slots('q', 2, ({ id }) => void log.push(`start ${id}`))
+  const done = runExchange({ ...set.options, slots: [slots] }, set.stop.signal)
+  await until(() => log.includes('start a'))
+  set.stop.abort()
+  await done
+  expect(log.slice(0, 2)).toEqual(['trade 2', 'start a'])
+  expect(slots.free).toBe(1)
+})
+
+it('starts what arrived first when jobs that need a free slot were passed over', async () => {
+  const log: string[] = []
+  const set = setUp(1, {
+    trade: async (_, wants) => {
+      log.push(`trade ${wants?.free.join() ?? '-'}`)
+      return brought(log.length === 1 ? [job('a'), job('b')] : [], log.length === 1)
+    },
+  })
+  const slots = new Slots('q', 3, ({ id }) => void log.push(`start ${id}`))
+  const done = runExchange({ ...set.options, slots: [slots] }, set.stop.signal)
+  await until(() => log.filter((line) => line.startsWith('trade')).length === 2)
+  set.stop.abort()
+  await done
+  expect(log.slice(0, 4)).toEqual(['trade 3', 'start a', 'start b', 'trade 1'])
 })

@@ -2,7 +2,6 @@ import { monotonicMs } from '../base/clock.ts'
 import { DatabaseError } from '../base/errors.ts'
 import { sleep } from '../base/sleep.ts'
 import type { Wakeup } from '../base/wakeup.ts'
-import type { ClaimRequest } from '../jobs/sql/claim-jobs.ts'
 import type { ClaimedJob } from './claimed-job.ts'
 import type { Outbox, SettlementBatch } from './outbox.ts'
 import type { Pace } from './pace.ts'
@@ -16,7 +15,12 @@ const LINGER_MS = 4
 const LINGER_ENOUGH = 200
 const STALE_BUFFER_MS = 100
 
-export type Wants = Pick<ClaimRequest, 'queues' | 'wanted' | 'free'>
+/** What a claim is to ask for. */
+export interface Wants {
+  readonly queues: readonly string[]
+  readonly wanted: readonly number[]
+  readonly free: readonly number[]
+}
 
 /**
  * The outcomes of a trade are recorded, and what followed in it failed: they must not be sent again. Sent twice they
@@ -30,6 +34,13 @@ export class FailedAfterSettlingError extends Error {
   }
 }
 
+/** What a trade brought up. */
+export interface Traded {
+  readonly jobs: readonly ClaimedJob[]
+  /** Jobs that need care were there, and no slot was free for them. */
+  readonly passedOver: boolean
+}
+
 export interface ExchangeOptions {
   readonly slots: readonly Slots[]
   readonly outbox: Outbox
@@ -40,11 +51,10 @@ export interface ExchangeOptions {
    * Records and claims, by one statement where that can be; either part may be missing. Throws if it is not known to
    * have worked, {@link FailedAfterSettlingError} if recording is known to.
    */
-  readonly trade: (
-    settle: SettlementBatch | undefined,
-    wants: Wants | undefined,
-  ) => Promise<readonly ClaimedJob[]>
-  /** Jobs that were parked and that this worker knows, if any were seen and slots are free. */
+  readonly trade: (settle: SettlementBatch | undefined, wants: Wants | undefined) => Promise<Traded>
+  /** True if jobs were parked that this worker may know. */
+  readonly sawParked: () => boolean
+  /** Jobs that were parked and that this worker knows, as many as slots are free. Never beside another statement. */
   readonly claimParked: () => Promise<readonly ClaimedJob[]>
   readonly settleOthers: (batch: SettlementBatch) => Promise<void>
   readonly setWaiting: (waiting: boolean) => Promise<void>
@@ -65,6 +75,10 @@ export interface ExchangeOptions {
  * goes at once. With work at hand an outcome waits up to 4 ms for company, which costs nobody anything: the
  * buffer keeps the slots busy.
  *
+ * Jobs that came up start when the next statement has been sent, so that PostgreSQL works while they run. Only
+ * jobs that need care (see {@link Slots}) are claimed by free slots, which are known when all at hand has started:
+ * when some were passed over, the next statement waits until then.
+ *
  * A failed statement keeps its outcomes for the next try and never ends the loop. Returns when `isStopping` and
  * no job runs and every outcome is recorded, or when `signal` aborts.
  */
@@ -73,32 +87,52 @@ export async function runExchange(options: ExchangeOptions, signal: AbortSignal)
   let failures = 0
   let saidWaiting: boolean | undefined
   let life = options.life()
+  let flight: Promise<Arrival> | undefined
+  const passedOver = new Set<string>()
 
   while (!signal.aborted) {
-    const nowMs = monotonicMs()
-    if (life !== options.life()) saidWaiting = undefined
-    life = options.life()
-    handBackStale(options)
-    pace.update(nowMs)
-    const isStopping = options.isStopping()
-    const mayClaim = !isStopping && life !== 0n
-    const wants = mayClaim ? wantsOf(slots, pace, nowMs) : undefined
-    if (isStopping && outbox.size === 0 && slots.every((s) => s.running === 0 && s.buffered === 0)) return
     try {
-      if (mayClaim && saidWaiting !== !pace.busy) {
+      const landing = flight
+      flight = undefined
+      const arrival = landing === undefined ? NOTHING : await landing
+      if (life !== options.life()) saidWaiting = undefined
+      life = options.life()
+      handBackStale(options)
+      for (const queue of arrival.passedOver) passedOver.add(queue)
+      const startsFirst = arrival.passedOver.length > 0 || options.sawParked()
+      if (startsFirst) {
+        await start(options, arrival)
+        takeIn(options, options.isStopping() ? [] : await options.claimParked())
+      } else for (const [queue, count] of arrival.counts) slotsOf(slots, queue)?.expect(count)
+      for (const queue of passedOver) {
+        if ((slotsOf(slots, queue)?.free ?? 0) > 0 && passedOver.delete(queue)) pace.wake(queue)
+      }
+
+      const nowMs = monotonicMs()
+      pace.update(nowMs)
+      const isStopping = options.isStopping()
+      const mayClaim = !isStopping && life !== 0n
+      const wants = mayClaim ? wantsOf(slots, pace, nowMs) : undefined
+      const modeChanged = mayClaim && saidWaiting !== !pace.busy
+      if (!modeChanged && (wants !== undefined || shouldSettle(options))) {
+        flight = roundTrip(options, wants)
+        // Awaited at the top of the loop; until then it must not count as unhandled.
+        flight.catch(() => {})
+      }
+      if (!startsFirst && arrival.jobs.length > 0) await start(options, arrival)
+      failures = 0
+      if (flight !== undefined) continue
+
+      if (isStopping && outbox.size === 0 && slots.every((s) => s.running === 0 && s.buffered === 0)) return
+      if (modeChanged) {
         // Said before the look that follows, so that no job falls between the two.
         await options.setWaiting(!pace.busy)
         saidWaiting = !pace.busy
         if (saidWaiting) pace.wake()
-      } else if (wants !== undefined || shouldSettle(options)) {
-        await roundTrip(options, wants)
-        // Handlers that need no more than a moment end within this turn, and go with the next statement.
-        await nextTurn()
-      } else {
+      } else if (!shouldSettle(options)) {
         await wakeup.sleep(sleepMs(options, nowMs, mayClaim), signal)
         await nextTurn()
       }
-      failures = 0
     } catch (error) {
       failures += 1
       const delayMs = options.retryDelayMs(failures)
@@ -107,30 +141,48 @@ export async function runExchange(options: ExchangeOptions, signal: AbortSignal)
       await sleep(delayMs, signal)
     }
   }
+  // Whoever aborted does not wait for what an answer brings; one that fails has no one to tell.
+  await flight?.catch(() => undefined)
 }
 
-async function roundTrip(options: ExchangeOptions, wants: Wants | undefined): Promise<void> {
+/** What a round trip brought. */
+interface Arrival {
+  readonly jobs: readonly ClaimedJob[]
+  readonly counts: ReadonlyMap<string, number>
+  /** Queues in which jobs that need care may have been passed over. */
+  readonly passedOver: readonly string[]
+}
+
+const NOTHING: Arrival = { jobs: [], counts: new Map(), passedOver: [] }
+
+async function roundTrip(options: ExchangeOptions, wants: Wants | undefined): Promise<Arrival> {
   const { outbox, pace } = options
   const others = outbox.takeOthers(MAX_BATCH)
   if (others !== undefined) await orPutBack(outbox, others, options.settleOthers(others))
   const completed = outbox.takeCompleted(MAX_BATCH)
-  if (completed === undefined && wants === undefined) return
-  const jobs = await orPutBack(outbox, completed, options.trade(completed, wants))
-  if (wants === undefined) return
+  if (completed === undefined && wants === undefined) return NOTHING
+  const { jobs, passedOver } = await orPutBack(outbox, completed, options.trade(completed, wants))
+  if (wants === undefined) return NOTHING
 
   const nowMs = monotonicMs()
-  const got = new Map<string, number>()
-  for (const job of jobs) got.set(job.queue, (got.get(job.queue) ?? 0) + 1)
+  const counts = new Map<string, number>()
+  for (const job of jobs) counts.set(job.queue, (counts.get(job.queue) ?? 0) + 1)
   for (const [index, queue] of wants.queues.entries()) {
-    pace.looked(
-      queue as string,
-      { wanted: wants.wanted[index] as number, got: got.get(queue as string) ?? 0 },
-      nowMs,
-    )
+    const got = counts.get(queue) ?? 0
+    pace.looked(queue, { wanted: wants.wanted[index] as number, got }, nowMs)
   }
+  return { jobs, counts, passedOver: passedOver ? wants.queues : [] }
+}
+
+/** Starts what arrived; handlers that need no more than a moment end within this turn. */
+async function start(options: ExchangeOptions, { jobs }: Arrival): Promise<void> {
   takeIn(options, jobs)
-  // After these have their slots: a failure here must not lose them, and what was parked needs a slot that is still free.
-  takeIn(options, options.isStopping() ? [] : await options.claimParked())
+  for (const s of options.slots) s.expect(0)
+  await nextTurn()
+}
+
+function slotsOf(slots: readonly Slots[], queue: string): Slots | undefined {
+  return slots.find((s) => s.queue === queue)
 }
 
 /** Jobs that came after a stop, or for a life that has ended meanwhile and whose lease nobody renews, go back. */

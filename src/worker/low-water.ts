@@ -1,11 +1,13 @@
 import { limits } from '../base/limits.ts'
 
 /** How old a mark is before it is used: transactions that commit within this time of their insert are not missed. */
-const LAG_MS = 300
+const LAG_MS = 100
 /** A claim is slow if it takes longer than this, and this for each job it handled, on the server. */
-const SLOW_MS = 5
-const SLOW_PER_JOB_MS = 0.05
-/** Slow claims in a row before marks are used. */
+const SLOW_MS = 4
+const SLOW_PER_JOB_MS = 0.02
+/** A claim that handled so many jobs leaves that many dead entries in front of the next one. */
+const BULK = 200
+/** Slow or bulky claims in a row before marks are used. */
 const SLOW_CLAIMS = 3
 
 export const PRIORITIES: readonly number[] = Array.from(
@@ -32,8 +34,8 @@ interface Mark {
  * Remembers, for each class, up to which place in the queue everything was taken, so that a claim need not walk
  * again over dead index entries that an old snapshot keeps alive.
  *
- * Two modes. *Plain*, the normal one: claims look at everything. *Marked*, while claims are measurably slow:
- * they start at a mark, which is at least 300 ms old. What is behind the marks (a transaction that took longer
+ * Two modes. *Plain*, the normal one: claims look at everything. *Marked*, while claims are measurably slow, or so
+ * large that they leave dead entries faster than these are cleaned up: they start at a mark, which is at least 100 ms old. What is behind the marks (a transaction that took longer
  * to commit, a job that came back to its old place) is found by the sweeper, which looks through the range in
  * small windows and reports with {@link found}; the next claim then looks there. The marks never decide what may
  * run, only where to look first.
@@ -82,7 +84,8 @@ export class LowWater {
   /** How long a claim took on the server, and how many jobs it settled and claimed. */
   took(elapsedMs: number, jobs: number): void {
     if (this.#isMarked) return
-    this.#slowClaims = elapsedMs > SLOW_MS + SLOW_PER_JOB_MS * jobs ? this.#slowClaims + 1 : 0
+    const isSlow = elapsedMs > SLOW_MS + SLOW_PER_JOB_MS * jobs
+    this.#slowClaims = isSlow || jobs >= BULK ? this.#slowClaims + 1 : 0
     if (this.#slowClaims >= SLOW_CLAIMS) this.#isMarked = true
   }
 

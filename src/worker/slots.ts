@@ -25,6 +25,7 @@ export class Slots {
   readonly #buffer: ClaimedJob[] = []
   #bufferHead = 0
   #running = 0
+  #expected = 0
   #meanMs: number | undefined
   /** When a slot last took or gave back a job, while something waits. */
   #lastMoveMs = 0
@@ -45,7 +46,7 @@ export class Slots {
 
   /** Slots that would take a job now. */
   get free(): number {
-    return Math.max(0, this.concurrency - this.#running - this.buffered)
+    return Math.max(0, this.concurrency - this.#running - this.buffered - this.#expected)
   }
 
   /** How many jobs beyond the free slots may be claimed for this queue. */
@@ -60,12 +61,18 @@ export class Slots {
   /** How many jobs to ask for: 0 while enough is at hand. */
   get wanted(): number {
     const ahead = this.ahead
-    const missing = this.concurrency + ahead - this.#running - this.buffered
+    const missing = this.concurrency + ahead - this.#running - this.buffered - this.#expected
     return this.free > 0 || missing * 2 > ahead ? Math.max(0, missing) : 0
+  }
+
+  /** So many claimed jobs are about to be added: counted as if they were here. */
+  expect(count: number): void {
+    this.#expected = count
   }
 
   /** Takes a claimed job: starts it, or keeps it for the next free slot. */
   add(job: ClaimedJob): void {
+    if (this.#expected > 0) this.#expected -= 1
     if (this.#running < this.concurrency && this.buffered === 0) this.#run(job)
     else {
       if (this.buffered === 0) this.#lastMoveMs = monotonicMs()

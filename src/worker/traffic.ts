@@ -11,12 +11,14 @@ import { type SettleRequest, settleAndClaim, settleCompleted } from '../jobs/sql
 import { startWaiting } from '../jobs/sql/start-waiting.ts'
 import { stopWaiting } from '../jobs/sql/stop-waiting.ts'
 import { type ClaimedJob, readBatch } from './claimed-job.ts'
-import { FailedAfterSettlingError, type Wants } from './exchange.ts'
+import { FailedAfterSettlingError, type Traded, type Wants } from './exchange.ts'
 import { LAST, type LowWater, PRIORITIES } from './low-water.ts'
 import type { Settlement, SettlementBatch } from './outbox.ts'
 
 /** A claim whose connection broke may still be under way on the server, and commit: look again after so long. */
 const LATE_COMMIT_MS = 60_000
+
+const NO_JOBS: Traded = { jobs: [], passedOver: false }
 
 export interface TrafficOptions {
   readonly database: Database
@@ -56,15 +58,15 @@ export class Traffic {
     return [...this.#open.keys()]
   }
 
-  async trade(settle: SettlementBatch | undefined, wants: Wants | undefined): Promise<readonly ClaimedJob[]> {
+  async trade(settle: SettlementBatch | undefined, wants: Wants | undefined): Promise<Traded> {
     const { database } = this.#options
-    if (settle === undefined) return wants === undefined ? [] : await this.#claim(wants)
+    if (settle === undefined) return wants === undefined ? NO_JOBS : await this.#claim(wants)
     const request = settleRequest(settle)
     // One statement has one worker id: outcomes of a former life go alone.
     if (wants === undefined || settle.workerId !== this.#options.workerId() || this.#isUnsure) {
       const answer = await runOne(database, settleCompleted, request)
       this.#answered(settle.settlements, answer)
-      if (wants === undefined) return []
+      if (wants === undefined) return NO_JOBS
       try {
         return await this.#claim(wants)
       } catch (error) {
@@ -77,7 +79,7 @@ export class Traffic {
     )
     this.#answered(settle.settlements, answer)
     this.#looked(wants, claim, answer, settle.settlements.length)
-    return this.#opened(answer, settle.workerId)
+    return { jobs: this.#opened(answer, settle.workerId), passedOver: answer.passedOver }
   }
 
   async settleOthers(batch: SettlementBatch): Promise<void> {
@@ -132,13 +134,13 @@ export class Traffic {
     this.#open.clear()
   }
 
-  async #claim(wants: Wants): Promise<readonly ClaimedJob[]> {
+  async #claim(wants: Wants): Promise<Traded> {
     if (this.#isUnsure) await this.releaseUnknown()
     const workerId = this.#options.workerId()
     const request = this.#claimRequest(wants)
     const answer = await this.#unsureUnlessAnswered(runOne(this.#options.database, claimJobs, request))
     this.#looked(wants, request, answer, 0)
-    return this.#opened(answer, workerId)
+    return { jobs: this.#opened(answer, workerId), passedOver: answer.passedOver }
   }
 
   /** Keeps how far the queues were seen: up to what was taken, or, where fewer came than were asked for, to the end. */
@@ -148,8 +150,8 @@ export class Traffic {
     const got = new Map<string, number>()
     for (const queue of (look.queues ?? []) as readonly string[]) got.set(queue, (got.get(queue) ?? 0) + 1)
     lowWater.took(look.elapsedMs, settled + ((look.ids ?? []) as readonly string[]).length)
-    // A suspect that was passed over stays behind; so does whatever lies beyond a window.
-    if (!request.suspects || request.upto.some((upto) => upto !== LAST)) return
+    // What was passed over stays behind; so does whatever lies beyond a window.
+    if (!request.suspects || look.passedOver || request.upto.some((upto) => upto !== LAST)) return
     for (const [queue, priority, seq] of (look.marks ?? []) as readonly [string, number, string][]) {
       lowWater.saw(queue, priority, BigInt(seq), nowMs)
     }

@@ -248,6 +248,7 @@ export class Worker {
         pace: this.#wakeUp.pace,
         wakeup: this.#wakeUp.exchange,
         trade: async (settle, wants) => await traffic.trade(settle, wants),
+        sawParked: () => this.#sawParked,
         claimParked: async () => await this.#claimParked(traffic),
         settleOthers: async (batch) => await traffic.settleOthers(batch),
         setWaiting: async (waiting) => await traffic.setWaiting(waiting),

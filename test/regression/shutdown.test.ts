@@ -389,8 +389,9 @@ it('20,000 empty polls leave no memory, listener or timer behind', async () => {
         if (polls === 22_000) resolve()
         // The next poll in 1 ms, through the same sleep as ever.
         if (polls < 22_000) setImmediate(() => (pace.wake(), wakeup.wake()))
-        return []
+        return { jobs: [], passedOver: false }
       },
+      sawParked: () => false,
       claimParked: async () => [],
       settleOthers: async () => {},
       setWaiting: async () => {},

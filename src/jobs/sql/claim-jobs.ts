@@ -41,12 +41,15 @@ export const claimColumns = {
 export const lookColumns = {
   /** Every job that was visible before this place in the queue was looked at, if fewer came than were asked for. */
   horizon: 'int8',
+  /** Jobs that need care were there, and were left for want of a free slot. */
+  passedOver: 'bool',
   /** What the statement took on the server. */
   elapsedMs: 'float8',
 } as const
 
 export function lookAnswer(t: Objects): SqlFragment {
   return sql`(select last_value from ${t.job_seq}) as horizon,
+    (select count(*) from picked) > (select count(*) from taken) as passed_over,
     date_part('epoch', clock_timestamp() - statement_timestamp()) * 1000 as elapsed_ms`
 }
 
