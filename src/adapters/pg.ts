@@ -50,6 +50,7 @@ const MAX_CHANNEL_BYTES = 63
 const FIXED_PLANS = `select pg_catalog.set_config('enable_seqscan', 'off', false),
   pg_catalog.set_config('enable_bitmapscan', 'off', false),
   pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', false),
+  pg_catalog.set_config('jit', 'off', false),
   pg_catalog.set_config('default_transaction_isolation', 'read committed', false)`
 
 /**

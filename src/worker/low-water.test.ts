@@ -46,9 +46,9 @@ describe('LowWater', () => {
     const low = new LowWater()
     low.saw('q', 0, 500n, 0)
     slowDown(low)
-    low.found({ queue: 'q', priority: 0, after: 41n, upto: 60n })
+    low.found({ queue: 'q', priority: 0, after: 41n, lastPriority: 0, upto: 60n })
 
-    expect(first(low, 1000)).toEqual({ queue: 'q', priority: 0, after: 41n, upto: 60n })
+    expect(first(low, 1000)).toEqual({ queue: 'q', priority: 0, after: 41n, lastPriority: 0, upto: 60n })
     expect(first(low, 1000)?.after).toBe(500n)
   })
 })

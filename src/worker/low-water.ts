@@ -17,11 +17,12 @@ export const PRIORITIES: readonly number[] = Array.from(
 /** The end of every class. */
 export const LAST = 2n ** 63n - 1n
 
-/** The part of a class (a queue and a priority) that a claim is to look at: `after < seq <= upto`. */
+/** A stretch of a queue, in the order of priority and place: behind (priority, after), up to (lastPriority, upto). */
 export interface ClassRange {
   readonly queue: string
   readonly priority: number
   readonly after: bigint
+  readonly lastPriority: number
   readonly upto: bigint
 }
 
@@ -50,8 +51,17 @@ export class LowWater {
     return this.#isMarked
   }
 
-  /** Where a claim of `queues` is to look. */
+  /** Where a claim of `queues` is to look: at each as a whole, or, with marks, at one priority after the other. */
   ranges(queues: readonly string[], nowMs: number): readonly ClassRange[] {
+    if (!this.#isMarked) {
+      return queues.map((queue) => ({
+        queue,
+        priority: 0,
+        after: 0n,
+        lastPriority: limits.priority.max,
+        upto: LAST,
+      }))
+    }
     return queues.flatMap((queue) => PRIORITIES.map((priority) => this.#range(queue, priority, nowMs)))
   }
 
@@ -103,7 +113,7 @@ export class LowWater {
       this.#found.delete(key)
       return found
     }
-    return { queue, priority, after: this.#isMarked ? this.#markOf(key, nowMs) : 0n, upto: LAST }
+    return { queue, priority, after: this.#markOf(key, nowMs), lastPriority: priority, upto: LAST }
   }
 
   #markOf(key: string, nowMs: number): bigint {

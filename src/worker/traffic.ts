@@ -171,6 +171,7 @@ export class Traffic {
       classQueues: ranges.map((range) => range.queue),
       classPriorities: ranges.map((range) => range.priority),
       after: ranges.map((range) => range.after),
+      lastPriorities: ranges.map((range) => range.lastPriority),
       upto: ranges.map((range) => range.upto),
       suspects: this.#options.mayTakeSuspect(),
     }

@@ -156,7 +156,7 @@ export const controls = {
     edits: [
       edit(
         'claim-jobs',
-        'order by r.seq limit 400 for update skip locked',
+        'order by r.priority, r.seq limit 400 for update skip locked',
         'order by r.seq limit 400 for update',
       ),
     ],

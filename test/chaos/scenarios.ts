@@ -76,6 +76,7 @@ export class SceneStage {
       free: [limit],
       classQueues: ['main'],
       classPriorities: [0],
+      lastPriorities: [0],
       after: [0n],
       upto: [9_000_000_000_000_000_000n],
       suspects: true,

@@ -225,6 +225,7 @@ function claim(wanted: number, after = '0') {
     free: [10, 10],
     classQueues: queues.flatMap((queue) => PRIORITIES.map(() => queue)),
     classPriorities: queues.flatMap(() => PRIORITIES),
+    lastPriorities: queues.flatMap(() => PRIORITIES),
     after: queues.flatMap(() => PRIORITIES.map(() => after)),
     upto: queues.flatMap(() => PRIORITIES.map(() => END)),
     suspects: true,

@@ -51,6 +51,7 @@ export async function claim(
     free: [options.free ?? wanted],
     classQueues: priorities.map(() => 'default'),
     classPriorities: priorities,
+    lastPriorities: priorities,
     after: priorities.map(() => 0n),
     upto: priorities.map(() => 2n ** 62n),
     suspects: options.suspects ?? true,

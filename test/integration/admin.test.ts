@@ -72,6 +72,7 @@ async function hands(backend: Backend, queues = ['default'], jobs = ['work']): P
         free: [limit],
         classQueues: priorities.map(() => queue),
         classPriorities: priorities,
+        lastPriorities: priorities,
         after: priorities.map(() => 0n),
         upto: priorities.map(() => LAST),
         suspects: true,

@@ -8,10 +8,14 @@ export const claimParams = {
   queues: 'text[]',
   wanted: 'int4[]',
   free: 'int4[]',
-  /** One entry for each queue and priority: which places to look at, `after < seq <= upto`. */
+  /**
+   * Stretches of the queues to look at, in the order of (priority, seq): behind (priority, after), up to and with
+   * (last priority, upto). One for a whole queue, or one for each priority where a look starts at a mark.
+   */
   classQueues: 'text[]',
   classPriorities: 'int2[]',
   after: 'int8[]',
+  lastPriorities: 'int2[]',
   upto: 'int8[]',
   /** False while this process runs a job that has cost two workers their life: such jobs run one at a time. */
   suspects: 'bool',
@@ -68,12 +72,13 @@ export function claimSteps(t: Objects, p: ClaimPlaceholders): SqlFragment {
       where not exists (select from ${t.queue} q where q.name = asked.queue and q.paused_at is not null)
     ), picked as materialized (
       select asked.queue, asked.free, r.* from asked cross join lateral (
-        select r.* from unnest(${p.classQueues}, ${p.classPriorities}, ${p.after}, ${p.upto}) class (queue, priority, after, upto)
+        select r.* from unnest(${p.classQueues}, ${p.classPriorities}, ${p.after}, ${p.lastPriorities}, ${p.upto})
+          class (queue, priority, after, last_priority, upto)
         cross join lateral (
           select r.ctid as place, r.priority, r.seq, r.care from ${t.ready} r
-          where r.queue = class.queue and r.priority = class.priority and r.seq > class.after and r.seq <= class.upto
-            and (r.care < 2 or ${p.suspects})
-          order by r.seq limit 400 for update skip locked
+          where r.queue = class.queue and (r.priority, r.seq) > (class.priority, class.after)
+            and (r.priority, r.seq) <= (class.last_priority, class.upto) and (r.care < 2 or ${p.suspects})
+          order by r.priority, r.seq limit 400 for update skip locked
         ) r
         where class.queue = asked.queue limit asked.wanted
       ) r

@@ -63,7 +63,7 @@ async function sweepClass(
     totalMs += elapsedMs
     sinceRestMs += elapsedMs
     if (seq !== null) {
-      lowWater.found({ queue, priority, after: seq - 1n, upto })
+      lowWater.found({ queue, priority, after: seq - 1n, lastPriority: priority, upto })
       onFound(queue)
     }
     after = upto
