@@ -328,24 +328,27 @@ for (const [kind, max] of [
 it("a worker takes nothing from a pool of the user's: with every client of it in use, jobs run and leases are kept", async () => {
   await using db = await createDatabase()
   const pool = new Pool({ connectionString: db.url, max: 2 })
-  await using opened = appOn(db, { jobs: [mail], database: pool, leaseMs: 1000 })
+  await using opened = appOn(db, { jobs: [mail], database: pool, leaseMs: 3000 })
   const worker = opened.app.worker()
   await worker.start()
   const { id: workerId } = worker
 
   const held = [await pool.connect(), await pool.connect()]
-  const enqueued = await db.sql<{ id: string }>(`select id::text from holdfast.enqueue($1, '{}')`, [
-    mail.name,
-  ])
-  await eventually('the job is completed', async () => {
-    const ended = await db.sql('select from holdfast.outcome where job_id = $1', [enqueued[0]?.id])
-    return ended.length === 1
-  })
-  // Longer than two leases: heartbeats go on without the pool.
-  await new Promise((resolve) => setTimeout(resolve, 2500))
+  try {
+    const enqueued = await db.sql<{ id: string }>(`select id::text from holdfast.enqueue($1, '{}')`, [
+      mail.name,
+    ])
+    await eventually('the job is completed', async () => {
+      const ended = await db.sql('select from holdfast.outcome where job_id = $1', [enqueued[0]?.id])
+      return ended.length === 1
+    })
+    // Longer than two leases: heartbeats go on without the pool.
+    await new Promise((resolve) => setTimeout(resolve, 7000))
 
-  expect(worker.id).toBe(workerId)
-  for (const client of held) client.release()
+    expect(worker.id).toBe(workerId)
+  } finally {
+    for (const client of held) client.release()
+  }
   await opened.app.close()
   await pool.end()
-})
+}, 30_000)
