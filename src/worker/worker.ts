@@ -159,7 +159,8 @@ export class Worker {
    * Stops in two stages: claims nothing more and lets running jobs end for `shutdownMs` (default 15 s); then aborts
    * their signals and waits `shutdownGraceMs` (default 5 s). What still runs is handed back: it starts elsewhere at
    * once, and the attempt is not counted. Resolves when all is recorded, and no timer, thread or connection of
-   * the worker is left; a handler that ignores its signal may still be there, on its own. Safe to repeat.
+   * the worker is left; a handler that ignores its signal may still be there, on its own. A database that does
+   * not answer delays this by the deadline of a statement, 30 s. Safe to repeat.
    *
    * @param options.shutdownMs Lets jobs end for so many milliseconds instead, 0 to 24 h. A stop under way is
    *   shortened by a second call, never lengthened: 0 aborts what runs at once.

@@ -167,7 +167,7 @@ function hasStarted(slot: Slot, job: string, otherThan: string): boolean {
 async function stopWorker(stage: Stage, random: Random): Promise<void> {
   await withWorker(stage, random, async (slot) => {
     stage.counts.stops += 1
-    if (!(await slot.stop())) stage.problems.push(`${slot.name} did not stop within 15 s of SIGTERM`)
+    if (!(await slot.stop())) stage.problems.push(`${slot.name} did not stop within 40 s of SIGTERM`)
     await delay(random.whole(0, 300))
     slot.start()
   })

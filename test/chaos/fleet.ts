@@ -112,8 +112,11 @@ export class Slot {
     await this.life.exited
   }
 
-  /** SIGTERM, as a deploy does; SIGKILL and `false` if it has not ended within `withinMs`. */
-  async stop(withinMs = 15_000): Promise<boolean> {
+  /**
+   * SIGTERM, as a deploy does; SIGKILL and `false` if it has not ended within `withinMs`. Jobs end within two seconds;
+   * the rest is for a statement on a link that broke or froze under it, which is given up after 30 s.
+   */
+  async stop(withinMs = 40_000): Promise<boolean> {
     const { life } = this
     if (life.endedMs !== undefined) return true
     life.ordered = 'stop'

@@ -235,7 +235,7 @@ async function drainAll(stage: Stage, withinMs: number): Promise<Drain> {
   const tookMs = machineMs() - fromMs
   const stopped = await Promise.all(stage.workers.map(async (slot) => await slot.stop()))
   for (const [index, inTime] of stopped.entries()) {
-    if (!inTime) stage.problems.push(`${stage.workers[index]?.name} did not stop within 15 s of SIGTERM`)
+    if (!inTime) stage.problems.push(`${stage.workers[index]?.name} did not stop within 40 s of SIGTERM`)
   }
   return { left, tookMs }
 }
