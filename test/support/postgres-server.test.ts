@@ -83,7 +83,7 @@ describe('startPostgres', () => {
   it('ends the server of a run that was SIGKILLed at the next start, and nobody else’s', async () => {
     await using bystander = await startPostgres({ settings: volatileSettings })
     // A place of their own: any start on this machine would otherwise reap first.
-    const env = { TMPDIR: fs.mkdtempSync('/tmp/hf-reap-') }
+    const env = { TMPDIR: fs.mkdtempSync(path.join(os.tmpdir(), 'hf-reap-')) }
     fs.chmodSync(env.TMPDIR, 0o755)
     const owner = startProgram('test/support/programs/own-a-server.ts', { env })
     const left = await startedServer(owner)
