@@ -141,7 +141,8 @@ export class Worker {
    *
    * @throws {SchemaVersionError} The schema is missing, too old, or changed by a newer release in a way that this
    *   one cannot work with. Nothing was claimed.
-   * @throws {InvalidArgumentError} `database` is a pool of yours with fewer than 5 connections: a worker keeps 4.
+   * @throws {InvalidArgumentError} `database` is a pool of yours that does not tell how it connects and has fewer than 5
+   *   connections: a worker keeps 4 of them. Beside a pool that tells, it opens its own.
    * @throws {UnavailableError} The database cannot be reached. Call again.
    */
   async start(): Promise<void> {

@@ -272,7 +272,7 @@ it('a keyed enqueue whose rival ends, or rolls back, between insert and lookup g
   expect(made.status).toBe('created')
   expect(made.id).not.toBe(gone.id)
   expect(answers).toHaveLength(180)
-  for (const { id } of answers) expect(await app.job(id).get()).toBeDefined()
+  for (const { id } of answers) expect(await app.job(id).get()).toMatchObject({ id })
 })
 
 it("an operator's retry keeps the history and gives at least one more attempt", async () => {

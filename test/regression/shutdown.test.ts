@@ -183,7 +183,7 @@ it('jobs hidden by the lost answer of a claim run once the worker goes on', asyn
   const { id } = await producer.app.enqueue(job, null)
   const hit = proxy.dropAnswer(/claim_jobs/)
   await opened.app.worker().start()
-  expect((await hit).tags).toBeDefined()
+  expect((await hit).tags).toEqual(['SELECT 1'])
 
   expect(await producer.app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({
     state: 'completed',
