@@ -28,6 +28,8 @@ interface ColumnTypes {
   int4: number
   int8: bigint
   float8: number
+  /** Selected as `x::text`. The members stay text, `NULL` among them. */
+  'int8[]': readonly string[]
   /** Selected as `(extract(epoch from x) * 1000)::int8`: no date style or driver can change it. */
   instant: Date
   /** Selected as `x::text` and parsed here, so that every driver gives the same value. */
@@ -191,6 +193,8 @@ function decode(type: ColumnType, value: unknown): unknown {
       return new Date(Number(value))
     case 'bool':
       return value === true || value === 't'
+    case 'int8[]':
+      return (value as string).length === 2 ? [] : (value as string).slice(1, -1).split(',')
     case 'json':
       return typeof value === 'string' ? JSON.parse(value) : value
     default:

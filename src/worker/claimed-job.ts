@@ -1,12 +1,12 @@
 import type { ClaimedBatch } from '../jobs/sql/claim-jobs.ts'
+import type { Lease } from './lease.ts'
 
 /** A job that this worker holds under a lease. */
 export interface ClaimedJob {
   readonly id: string
-  /** Fencing token of the lease. */
-  readonly token: bigint
-  /** The life of this worker that claimed it: a process declared dead goes on under another id. */
-  readonly workerId: bigint
+  readonly lease: Lease
+  /** Its place in the lease, from 1. */
+  readonly place: number
   /** `null`: the job's row is gone. */
   readonly name: string | null
   readonly queue: string
@@ -26,37 +26,41 @@ export interface ClaimedJob {
 
 type Extra = readonly [care: number, keyed: boolean, runAt: number | null, tenant: string, context: unknown]
 const NO_EXTRA: Extra = [0, false, null, '', null]
+const NO_EXTRAS: Readonly<Record<string, Extra>> = {}
 
-/** The jobs of a claim, in the order in which they are to start. */
-export function readBatch(batch: ClaimedBatch, workerId: bigint): readonly ClaimedJob[] {
-  const token = batch.token
-  if (token === null) return []
-  const column = <T>(values: unknown): readonly T[] => values as readonly T[]
-  const names = column<string | null>(batch.names)
-  const queues = column<string>(batch.queues)
-  const attempts = column<number>(batch.attempts)
-  const maxAttempts = column<number>(batch.maxAttempts)
-  const enqueuedAts = column<number | null>(batch.enqueuedAts)
-  const inputs = column<unknown>(batch.inputs)
-  const extras = column<Extra | null>(batch.extras)
-  return column<string>(batch.ids).map((id, i) => {
-    const [care, keyed, runAt, tenant, context] = extras[i] ?? NO_EXTRA
-    const enqueuedAt = enqueuedAts[i] ?? 0
+/** The jobs of a claim under their new lease, in the order in which they are to start. `queue` is the one of all if one was asked. */
+export function readBatch(batch: ClaimedBatch, lease: Lease, queue: string): readonly ClaimedJob[] {
+  const { attempts } = batch
+  const ids = batch.ids ?? []
+  const names = batch.names as readonly (string | null)[]
+  const queues = batch.queues as readonly string[] | null
+  const maxAttempts = batch.maxAttempts ?? []
+  const enqueuedAts = batch.enqueuedAts ?? []
+  const inputs = batch.inputs as readonly unknown[]
+  const extras = (batch.extras as Readonly<Record<string, Extra>> | null) ?? NO_EXTRAS
+  return ids.map((id, i) => {
+    const [care, keyed, runAt, tenant, context] = extras[id] ?? NO_EXTRA
+    const enqueuedAtMs = numberOf(enqueuedAts[i])
     return {
       id,
-      token,
-      workerId,
+      lease,
+      place: i + 1,
       name: names[i] as string | null,
-      queue: queues[i] as string,
+      queue: queues === null ? queue : (queues[i] as string),
       tenant,
-      attempt: attempts[i] as number,
-      maxAttempts: maxAttempts[i] as number,
+      attempt: attempts === null ? 1 : numberOf(attempts[i]),
+      maxAttempts: numberOf(maxAttempts[i]),
       care,
-      enqueuedAtMs: Math.round(enqueuedAt),
-      scheduledAtMs: Math.round(runAt ?? enqueuedAt),
+      enqueuedAtMs,
+      scheduledAtMs: runAt ?? enqueuedAtMs,
       keyed,
       context,
       input: inputs[i],
     }
   })
+}
+
+/** 0 for the `NULL` of a job whose row is gone. */
+function numberOf(text: string | undefined): number {
+  return Number(text) || 0
 }

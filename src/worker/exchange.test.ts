@@ -8,12 +8,13 @@ import {
   type Traded,
   type Wants,
 } from './exchange.ts'
+import { Lease } from './lease.ts'
 import { Outbox, type SettlementBatch } from './outbox.ts'
 import { Pace } from './pace.ts'
 import { Slots } from './slots.ts'
 
-function job(id: string, workerId = 1n): ClaimedJob {
-  return { id, workerId, queue: 'q' } as ClaimedJob
+function job(id: string, workerId = 1n, lease = new Lease(1n, workerId, 1)): ClaimedJob {
+  return { id, lease, queue: 'q' } as ClaimedJob
 }
 
 /** An exchange whose database is the test. */
@@ -38,6 +39,7 @@ function setUp(concurrency = 2, overrides: Partial<ExchangeOptions> = {}) {
     sawParked: () => false,
     claimParked: async () => [],
     settleOthers: async () => {},
+    settleBeside: undefined,
     setWaiting: async (waiting) => void waitings.push(waiting),
     life: () => state.life,
     handBack: (jobs) => void handedBack.push(...jobs.map(({ id }) => id)),
@@ -73,6 +75,7 @@ function completed(id: string) {
   return {
     job: job(id),
     durationMs: 1,
+    endedAtMs: performance.now(),
     outcome: { to: 'completed', result: null, late: false },
     error: undefined,
   } as const

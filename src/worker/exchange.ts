@@ -2,17 +2,16 @@ import { monotonicMs } from '../base/clock.ts'
 import { DatabaseError } from '../base/errors.ts'
 import { sleep } from '../base/sleep.ts'
 import type { Wakeup } from '../base/wakeup.ts'
+import { BulkSettler, MAX_BATCH } from './bulk-settler.ts'
 import type { ClaimedJob } from './claimed-job.ts'
 import type { Outbox, SettlementBatch } from './outbox.ts'
 import type { Pace } from './pace.ts'
 import type { Slots } from './slots.ts'
 
-/** Most jobs settled, and most claimed, in one statement: a lease of so many fits a page of PostgreSQL's. */
-export const MAX_BATCH = 400
 /** Longest that an outcome waits for others to be recorded with, while there is other work at hand. */
 const LINGER_MS = 4
-/** An outcome does not wait if so many are there. */
-const LINGER_ENOUGH = 200
+/** Completions do not wait if so many of whole leases are there. */
+const LINGER_ENOUGH = 100
 const STALE_BUFFER_MS = 100
 
 /** What a claim is to ask for. */
@@ -57,6 +56,8 @@ export interface ExchangeOptions {
   /** Jobs that were parked and that this worker knows, as many as slots are free. Never beside another statement. */
   readonly claimParked: () => Promise<readonly ClaimedJob[]>
   readonly settleOthers: (batch: SettlementBatch) => Promise<void>
+  /** Records completions on a second connection; missing where there is none. */
+  readonly settleBeside: ((batch: SettlementBatch) => Promise<void>) | undefined
   readonly setWaiting: (waiting: boolean) => Promise<void>
   /** Id of the worker's life; 0 between two: nothing can be claimed then. What a former life has said is forgotten. */
   readonly life: () => bigint
@@ -68,7 +69,8 @@ export interface ExchangeOptions {
 }
 
 /**
- * The worker's one traffic with the queue: outcomes go down, jobs come up, one statement at a time.
+ * The worker's one traffic with the queue: outcomes go down, jobs come up, one statement at a time; in bulk, outcomes
+ * go beside it by a connection of their own, so that PostgreSQL records and claims at once.
  *
  * While a statement is under way outcomes gather and slots free; the next statement takes them all, and claims
  * as much as the slots want. So batches grow with the load by themselves, and a lone outcome in an idle worker
@@ -88,6 +90,7 @@ export async function runExchange(options: ExchangeOptions, signal: AbortSignal)
   let saidWaiting: boolean | undefined
   let life = options.life()
   let flight: Promise<Arrival> | undefined
+  const bulk = new BulkSettler(options)
   const passedOver = new Set<string>()
 
   while (!signal.aborted) {
@@ -114,8 +117,8 @@ export async function runExchange(options: ExchangeOptions, signal: AbortSignal)
       const mayClaim = !isStopping && life !== 0n
       const wants = mayClaim ? wantsOf(slots, pace, nowMs) : undefined
       const modeChanged = mayClaim && saidWaiting !== !pace.busy
-      if (!modeChanged && (wants !== undefined || shouldSettle(options))) {
-        flight = roundTrip(options, wants)
+      if (!modeChanged && (wants !== undefined || shouldSettle(options, bulk))) {
+        flight = roundTrip(options, wants, bulk)
         // Awaited at the top of the loop; until then it must not count as unhandled.
         flight.catch(() => {})
       }
@@ -123,14 +126,20 @@ export async function runExchange(options: ExchangeOptions, signal: AbortSignal)
       failures = 0
       if (flight !== undefined) continue
 
-      if (isStopping && outbox.size === 0 && slots.every((s) => s.running === 0 && s.buffered === 0)) return
+      if (
+        isStopping &&
+        outbox.size === 0 &&
+        !bulk.isBusy &&
+        slots.every((s) => s.running === 0 && s.buffered === 0)
+      )
+        return
       if (modeChanged) {
         // Said before the look that follows, so that no job falls between the two.
         await options.setWaiting(!pace.busy)
         saidWaiting = !pace.busy
         if (saidWaiting) pace.wake()
-      } else if (!shouldSettle(options)) {
-        await wakeup.sleep(sleepMs(options, nowMs, mayClaim), signal)
+      } else if (!shouldSettle(options, bulk)) {
+        await wakeup.sleep(sleepMs(options, bulk, nowMs, mayClaim), signal)
         await nextTurn()
       }
     } catch (error) {
@@ -143,6 +152,7 @@ export async function runExchange(options: ExchangeOptions, signal: AbortSignal)
   }
   // Whoever aborted does not wait for what an answer brings; one that fails has no one to tell.
   await flight?.catch(() => undefined)
+  await bulk.end()
 }
 
 /** What a round trip brought. */
@@ -155,11 +165,15 @@ interface Arrival {
 
 const NOTHING: Arrival = { jobs: [], counts: new Map(), passedOver: [] }
 
-async function roundTrip(options: ExchangeOptions, wants: Wants | undefined): Promise<Arrival> {
+async function roundTrip(
+  options: ExchangeOptions,
+  wants: Wants | undefined,
+  bulk: BulkSettler,
+): Promise<Arrival> {
   const { outbox, pace } = options
   const others = outbox.takeOthers(MAX_BATCH)
   if (others !== undefined) await orPutBack(outbox, others, options.settleOthers(others))
-  const completed = outbox.takeCompleted(MAX_BATCH)
+  const completed = wants !== undefined && bulk.takesOver() ? undefined : outbox.takeCompleted(MAX_BATCH)
   if (completed === undefined && wants === undefined) return NOTHING
   const { jobs, passedOver } = await orPutBack(outbox, completed, options.trade(completed, wants))
   if (wants === undefined) return NOTHING
@@ -187,7 +201,7 @@ function slotsOf(slots: readonly Slots[], queue: string): Slots | undefined {
 
 /** Jobs that came after a stop, or for a life that has ended meanwhile and whose lease nobody renews, go back. */
 function takeIn({ slots, isStopping, life, handBack }: ExchangeOptions, jobs: readonly ClaimedJob[]): void {
-  const mine = isStopping() ? [] : jobs.filter((job) => job.workerId === life())
+  const mine = isStopping() ? [] : jobs.filter((job) => job.lease.workerId === life())
   if (mine.length < jobs.length) handBack(jobs.filter((job) => !mine.includes(job)))
   const byQueue = new Map(slots.map((s) => [s.queue, s]))
   for (const job of mine) byQueue.get(job.queue)?.add(job)
@@ -231,16 +245,22 @@ function wantsOf(slots: readonly Slots[], pace: Pace, nowMs: number): Wants | un
 }
 
 /** Outcomes wait for company only while the slots have enough to do meanwhile. */
-function shouldSettle({ outbox, slots, isStopping }: ExchangeOptions): boolean {
+function shouldSettle({ outbox, slots, isStopping }: ExchangeOptions, bulk: BulkSettler): boolean {
   if (outbox.size === 0) return false
-  if (outbox.size >= LINGER_ENOUGH || outbox.oldestMs() >= LINGER_MS || isStopping()) return true
+  if (outbox.whole >= LINGER_ENOUGH) return !bulk.isBusy
+  if (outbox.size >= MAX_BATCH || outbox.oldestMs() >= LINGER_MS || isStopping()) return true
   return !slots.some((s) => s.buffered > 0 || (s.ahead > 0 && s.running > 0))
 }
 
-function sleepMs({ outbox, slots, pace }: ExchangeOptions, nowMs: number, mayClaim: boolean): number {
+function sleepMs(
+  { outbox, slots, pace }: ExchangeOptions,
+  bulk: BulkSettler,
+  nowMs: number,
+  mayClaim: boolean,
+): number {
   const asking = !mayClaim ? [] : slots.filter((s) => s.wanted > 0).map((s) => s.queue)
   const lookMs = pace.nextLookAtMs(asking) - nowMs
-  const lingerMs = outbox.size > 0 ? LINGER_MS - outbox.oldestMs() : Number.POSITIVE_INFINITY
+  const lingerMs = outbox.size > 0 && !bulk.isBusy ? LINGER_MS - outbox.oldestMs() : Number.POSITIVE_INFINITY
   const staleMs = slots.some((s) => s.buffered > 0) ? STALE_BUFFER_MS / 2 : Number.POSITIVE_INFINITY
   return Math.max(0.5, Math.min(lookMs, lingerMs, staleMs, 60_000))
 }

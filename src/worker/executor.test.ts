@@ -5,6 +5,7 @@ import type { JobContext } from '../jobs/context.ts'
 import { type AnyJob, defineJob } from '../jobs/define-job.ts'
 import type { ClaimedJob } from './claimed-job.ts'
 import { type AttemptEnd, startAttempt } from './executor.ts'
+import { Lease } from './lease.ts'
 
 interface Wanted {
   readonly timeoutMs?: number
@@ -33,7 +34,7 @@ function startClaimed(name: string | null, jobs: ReadonlyMap<string, AnyJob>) {
   const claimed = {
     id: '1',
     name,
-    token: 5n,
+    lease: new Lease(5n, 1n, 1),
     queue: 'q',
     attempt: 1,
     maxAttempts: 2,

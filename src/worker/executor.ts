@@ -30,6 +30,8 @@ export interface AttemptEnd {
   readonly outcome: Outcome
   readonly error: unknown
   readonly durationMs: number
+  /** By the monotonic clock. */
+  readonly endedAtMs: number
   readonly abandoned: boolean
 }
 
@@ -153,7 +155,8 @@ class RunningAttempt implements Attempt {
     if (this.#isOver) return
     this.#isOver = true
     this.#stopTimer?.()
-    this.#ended(this, { outcome, error, durationMs: monotonicMs() - this.#startedMs, abandoned })
+    const endedAtMs = monotonicMs()
+    this.#ended(this, { outcome, error, durationMs: endedAtMs - this.#startedMs, endedAtMs, abandoned })
   }
 }
 

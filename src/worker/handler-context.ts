@@ -47,7 +47,7 @@ export class HandlerContext implements JobContext {
       tenant: c.tenant,
       attempt: c.attempt,
       maxAttempts: c.maxAttempts,
-      fencingToken: c.token,
+      fencingToken: c.lease.token,
       enqueuedAt: new Date(c.enqueuedAtMs),
       scheduledAt: new Date(c.scheduledAtMs),
     })

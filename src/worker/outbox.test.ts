@@ -1,12 +1,30 @@
 import { expect, it } from 'vitest'
 import type { ClaimedJob } from './claimed-job.ts'
+import { Lease } from './lease.ts'
 import { Outbox, type Settlement } from './outbox.ts'
 import type { Outcome } from './outcome.ts'
 
 const completed: Outcome = { to: 'completed', result: null, late: false }
 
-function settlement(id: string, workerId = 1n, outcome: Outcome = completed): Settlement {
-  return { job: { id, workerId } as ClaimedJob, durationMs: 1, outcome, error: undefined }
+function settlement(
+  id: string,
+  workerId = 1n,
+  outcome: Outcome = completed,
+  lease = new Lease(1n, workerId, 1),
+): Settlement {
+  return {
+    job: { id, lease } as ClaimedJob,
+    durationMs: 1,
+    endedAtMs: performance.now(),
+    outcome,
+    error: undefined,
+  }
+}
+
+/** Completions of the jobs of one lease. */
+function completions(ids: readonly string[], size = ids.length): Settlement[] {
+  const lease = new Lease(1n, 1n, size)
+  return ids.map((id) => settlement(id, 1n, completed, lease))
 }
 
 function ids(batch: { readonly settlements: readonly Settlement[] } | undefined): string[] | undefined {
@@ -72,4 +90,38 @@ it('tells how long the oldest has waited, and 0 when empty', async () => {
   await new Promise((resolve) => setTimeout(resolve, 15))
   outbox.add(settlement('b'))
   expect(outbox.oldestMs()).toBeGreaterThan(10)
+})
+
+it('gives leases that are here as a whole first, and parts only once they have waited', () => {
+  const outbox = new Outbox()
+  const [a, b] = completions(['a', 'b', 'c'])
+  for (const s of [a, ...completions(['x', 'y']), b]) outbox.add(s as Settlement)
+
+  expect(outbox.whole).toBe(2)
+  expect(ids(outbox.takeCompleted(10))).toEqual(['x', 'y'])
+  expect(outbox.whole).toBe(0)
+  expect(ids(outbox.takeCompleted(10))).toEqual(['a', 'b'])
+})
+
+it('gives parts together with whole leases when they have waited long enough', () => {
+  const outbox = new Outbox()
+  const [a] = completions(['a', 'b'])
+  outbox.add({ ...(a as Settlement), endedAtMs: performance.now() - 1000 })
+  for (const s of completions(['x', 'y'])) outbox.add(s)
+  expect(ids(outbox.takeCompleted(10))?.sort()).toEqual(['a', 'x', 'y'])
+})
+
+it('never cuts a whole lease in two, and does not take what is left of a part for a whole one', () => {
+  const outbox = new Outbox()
+  for (const s of [...completions(['a', 'b', 'c']), ...completions(['d', 'e', 'f'])]) outbox.add(s)
+  expect(ids(outbox.takeCompleted(5))).toEqual(['a', 'b', 'c'])
+  expect(ids(outbox.takeCompleted(5))).toEqual(['d', 'e', 'f'])
+
+  const [x, y, z] = completions(['x', 'y', 'z']) as [Settlement, Settlement, Settlement]
+  outbox.add(x)
+  expect(ids(outbox.takeCompleted(5))).toEqual(['x'])
+  outbox.add(y)
+  outbox.add(z)
+  expect(outbox.whole).toBe(0)
+  expect(ids(outbox.takeCompleted(5))).toEqual(['y', 'z'])
 })

@@ -62,8 +62,15 @@ export class Runner {
   /** Gives claimed jobs back unstarted: no attempt is used, and each keeps its place. */
   handBack(jobs: readonly ClaimedJob[], why: 'busy' | 'stopping'): void {
     if (jobs.length === 0) return
+    const endedAtMs = monotonicMs()
     for (const job of jobs) {
-      this.#settle({ job, durationMs: 0, outcome: { to: 'ready', ended: 'handed-back' }, error: undefined })
+      this.#settle({
+        job,
+        durationMs: 0,
+        endedAtMs,
+        outcome: { to: 'ready', ended: 'handed-back' },
+        error: undefined,
+      })
     }
     this.#options.events.emit('jobs.handedBack', { count: jobs.length, why })
   }
@@ -82,11 +89,11 @@ export class Runner {
 
   /** The leases of a life are lost: buffers are dropped, attempts are told. Returns how many ran. */
   lose(workerId: bigint): number {
-    const lost = [...this.#attempts].filter((attempt) => attempt.claimed.workerId === workerId)
+    const lost = [...this.#attempts].filter((attempt) => attempt.claimed.lease.workerId === workerId)
     for (const slots of this.slots) slots.takeBuffer()
     for (const attempt of lost) {
-      const { id, token } = attempt.claimed
-      attempt.abort(new LeaseLostError({ jobId: BigInt(id), fencingToken: token }))
+      const { id, lease } = attempt.claimed
+      attempt.abort(new LeaseLostError({ jobId: BigInt(id), fencingToken: lease.token }))
     }
     return lost.length
   }
@@ -122,7 +129,8 @@ export class Runner {
     }
     if (end.abandoned && end.outcome.to !== 'ready') events.emit('handler.abandoned', factsOf(claimed))
     if (end.outcome.to === 'ready') events.emit('jobs.handedBack', { count: 1, why: 'interrupted' })
-    this.#settle({ job: claimed, durationMs: end.durationMs, outcome: end.outcome, error: end.error })
+    const { outcome, error, durationMs, endedAtMs } = end
+    this.#settle({ job: claimed, durationMs, endedAtMs, outcome, error })
     this.#bySlot.get(claimed.queue)?.finished(end.durationMs)
   }
 

@@ -2,6 +2,7 @@ import { afterEach, expect, it, vi } from 'vitest'
 import { OutcomeUnknownError, UnavailableError } from '../base/errors.ts'
 import { EventHub } from '../base/events.ts'
 import type { RawRow } from '../driver/driver.ts'
+import type { Database } from '../driver/operation.ts'
 import { LowWater } from './low-water.ts'
 import { Traffic } from './traffic.ts'
 
@@ -12,31 +13,33 @@ afterEach(() => {
 /** A database that answers what it is told to, and remembers the statements it got. */
 function setUp(answers: Readonly<Record<string, () => RawRow>>) {
   const sent: string[] = []
-  const traffic = new Traffic({
-    database: {
-      schema: 'x',
-      prepare: true,
-      queryable: {
-        async query(text) {
-          const name = /holdfast:(\w+)/.exec(text)?.[1] ?? ''
-          sent.push(name)
-          const answer = answers[name]
-          return answer === undefined ? [] : [answer()]
-        },
+  const database: Database = {
+    schema: 'x',
+    prepare: true,
+    queryable: {
+      async query(text) {
+        const name = /holdfast:(\w+)/.exec(text)?.[1] ?? ''
+        sent.push(name)
+        const answer = answers[name]
+        return answer === undefined ? [] : [answer()]
       },
     },
+  }
+  const traffic = new Traffic({
+    database,
     queues: ['q'],
     events: new EventHub(),
     lowWater: new LowWater(),
     workerId: () => 1n,
     mayTakeSuspect: () => true,
     onSettled: () => {},
+    onFinished: () => {},
   })
-  return { traffic, sent }
+  return { traffic, sent, database }
 }
 
 const wants = { queues: ['q'], wanted: [1], free: [1] }
-const nothing = { token: null, horizon: '1', elapsed_ms: '1' }
+const nothing = { token: null, ids: null, horizon: '1', elapsed_ms: '1' }
 
 it('gives back what a lost answer to a claim has hidden before it claims again, and looks once more a minute later', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
@@ -96,4 +99,56 @@ it('asks nothing at its end unless an answer was lost', async () => {
   await traffic.trade(undefined, wants)
   await traffic.releaseIfUnsure()
   expect(sent).toEqual(['claim_jobs'])
+})
+
+it('has a lease ended by a statement of its own when it was settled in parts, and forgets it when that has worked', async () => {
+  const claimed = {
+    ...nothing,
+    token: '7',
+    ids: '{1,2,3}',
+    names: '["a","a","a"]',
+    queues: null,
+    attempts: null,
+    max_attempts: '{20,20,NULL}',
+    enqueued_ats: '{5,NULL,5}',
+    inputs: '[1,2,3]',
+    extras: '{"2":[1,true,9,"t",null]}',
+    marks: null,
+  }
+  const { traffic, sent, database } = setUp({
+    claim_jobs: () => claimed,
+    settle_completed: () => ({ refused: null, cancelled: null }),
+    close_leases: () => ({ left: null }),
+  })
+  const { jobs } = await traffic.trade(undefined, wants)
+  expect(
+    jobs.map(({ attempt, maxAttempts, enqueuedAtMs, scheduledAtMs, care, keyed, tenant }) => [
+      attempt,
+      maxAttempts,
+      enqueuedAtMs,
+      scheduledAtMs,
+      care,
+      keyed,
+      tenant,
+    ]),
+  ).toEqual([
+    [1, 20, 5, 5, 0, false, ''],
+    [1, 20, 0, 9, 1, true, 't'],
+    [1, 0, 5, 5, 0, false, ''],
+  ])
+  const ended = jobs.map((job) => ({
+    job,
+    durationMs: 1,
+    endedAtMs: 0,
+    outcome: { to: 'completed', result: null, late: false } as const,
+    error: undefined,
+  }))
+  await traffic.trade({ workerId: 1n, settlements: ended.slice(0, 2) }, undefined)
+  expect([traffic.hasFinished, traffic.openLeases]).toEqual([false, [7n]])
+  await traffic.trade({ workerId: 1n, settlements: ended.slice(2) }, undefined)
+  expect([traffic.hasFinished, traffic.openLeases]).toEqual([true, [7n]])
+
+  await traffic.closeFinished(database)
+  expect([traffic.hasFinished, traffic.openLeases]).toEqual([false, []])
+  expect(sent.at(-1)).toBe('close_leases')
 })

@@ -5,6 +5,7 @@ import { limits } from '../base/limits.ts'
 import { type Database, run, runOne } from '../driver/operation.ts'
 import { type ClaimedBatch, type ClaimRequest, claimJobs, type Look } from '../jobs/sql/claim-jobs.ts'
 import { claimParkedJobs } from '../jobs/sql/claim-parked-jobs.ts'
+import { closeLeases } from '../jobs/sql/close-leases.ts'
 import { releaseUnknownLeases } from '../jobs/sql/release-unknown-leases.ts'
 import { type AttemptItem, settleAttempts } from '../jobs/sql/settle-attempts.ts'
 import { type SettleRequest, settleAndClaim, settleCompleted } from '../jobs/sql/settle-completed.ts'
@@ -12,11 +13,15 @@ import { startWaiting } from '../jobs/sql/start-waiting.ts'
 import { stopWaiting } from '../jobs/sql/stop-waiting.ts'
 import { type ClaimedJob, readBatch } from './claimed-job.ts'
 import { FailedAfterSettlingError, type Traded, type Wants } from './exchange.ts'
+import { Lease } from './lease.ts'
 import { LAST, type LowWater, PRIORITIES } from './low-water.ts'
 import type { Settlement, SettlementBatch } from './outbox.ts'
 
 /** A claim whose connection broke may still be under way on the server, and commit: look again after so long. */
 const LATE_COMMIT_MS = 60_000
+
+/** Most leases ended by one statement. */
+const MAX_CLOSED = 200
 
 const NO_JOBS: Traded = { jobs: [], passedOver: false }
 
@@ -31,6 +36,8 @@ export interface TrafficOptions {
   readonly mayTakeSuspect: () => boolean
   /** Called with each settlement that PostgreSQL has answered, and whether it was refused or found cancelled. */
   readonly onSettled: (settlement: Settlement, answer: 'recorded' | 'refused' | 'cancelled') => void
+  /** Called when {@link Traffic.closeFinished} has something to do. */
+  readonly onFinished: () => void
 }
 
 /**
@@ -40,8 +47,9 @@ export interface TrafficOptions {
  */
 export class Traffic {
   readonly #options: TrafficOptions
-  /** Jobs not yet settled, by lease. */
-  readonly #open = new Map<bigint, number>()
+  readonly #open = new Map<bigint, Lease>()
+  /** Of these, leases of which nothing is left, and that were settled in parts: they are not ended yet. */
+  #finished: Lease[] = []
   /** When an answer to a claim was lost last, and when leases are to be compared with the database next. */
   #lostAnswerAtMs = Number.NEGATIVE_INFINITY
   #compareAtMs = Number.POSITIVE_INFINITY
@@ -79,13 +87,18 @@ export class Traffic {
     )
     this.#answered(settle.settlements, answer)
     this.#looked(wants, claim, answer, settle.settlements.length)
-    return { jobs: this.#opened(answer, settle.workerId), passedOver: answer.passedOver }
+    return { jobs: this.#opened(answer, settle.workerId, wants), passedOver: answer.passedOver }
+  }
+
+  /** Records completions beside the trade, on a connection of their own. */
+  async settleBeside(database: Database, batch: SettlementBatch): Promise<void> {
+    this.#answered(batch.settlements, await runOne(database, settleCompleted, settleRequest(batch)))
   }
 
   async settleOthers(batch: SettlementBatch): Promise<void> {
     const answer = await runOne(this.#options.database, settleAttempts, {
       workerId: batch.workerId,
-      tokens: tokensOf(batch),
+      tokens: [...new Set(batch.settlements.map((s) => s.job.lease))].map((lease) => lease.token),
       items: `[${batch.settlements.map(itemOf).join(',')}]`,
       keep: limits.errorHistory.default,
     })
@@ -106,9 +119,26 @@ export class Traffic {
   ): Promise<readonly ClaimedJob[]> {
     const { database, queues } = this.#options
     const workerId = this.#options.workerId()
-    const claim = run(database, claimParkedJobs, { workerId, queues, names, contracts, limit })
-    const [batch] = await this.#unsureUnlessAnswered(claim)
-    return batch === undefined ? [] : this.#opened(batch, workerId)
+    const claim = runOne(database, claimParkedJobs, { workerId, queues, names, contracts, limit })
+    return this.#opened(await this.#unsureUnlessAnswered(claim), workerId, { queues })
+  }
+
+  /** True if leases wait to be ended by {@link closeFinished}. */
+  get hasFinished(): boolean {
+    return this.#finished.length > 0
+  }
+
+  /** Ends the leases that were settled in parts. They stay known until that has worked. */
+  async closeFinished(database: Database): Promise<void> {
+    while (this.#finished.length > 0) {
+      const leases = this.#finished.slice(0, MAX_CLOSED)
+      const tokens = leases.map((lease) => lease.token)
+      const { left } = await runOne(database, closeLeases, { workerId: this.#options.workerId(), tokens })
+      this.#finished = this.#finished.filter((lease) => !leases.includes(lease))
+      for (const token of tokens) this.#open.delete(token)
+      // Something of it is neither here nor recorded: it goes back with what a lost answer hid.
+      if (left !== null) this.#compareAtMs = monotonicMs()
+    }
   }
 
   /** To be called when nothing will be claimed any more: jobs that a lost answer hid need not wait for a rescue. */
@@ -132,6 +162,7 @@ export class Traffic {
   /** Leases of an ended life are nobody's any more. */
   forget(): void {
     this.#open.clear()
+    this.#finished = []
   }
 
   async #claim(wants: Wants): Promise<Traded> {
@@ -140,20 +171,22 @@ export class Traffic {
     const request = this.#claimRequest(wants)
     const answer = await this.#unsureUnlessAnswered(runOne(this.#options.database, claimJobs, request))
     this.#looked(wants, request, answer, 0)
-    return { jobs: this.#opened(answer, workerId), passedOver: answer.passedOver }
+    return { jobs: this.#opened(answer, workerId, wants), passedOver: answer.passedOver }
   }
 
   /** Keeps how far the queues were seen: up to what was taken, or, where fewer came than were asked for, to the end. */
   #looked(wants: Wants, request: ClaimRequest, look: Look, settled: number): void {
     const { lowWater } = this.#options
     const nowMs = monotonicMs()
-    const got = new Map<string, number>()
+    const taken = look.ids?.length ?? 0
+    const got = new Map<string, number>([[wants.queues[0] as string, look.queues === null ? taken : 0]])
     for (const queue of (look.queues ?? []) as readonly string[]) got.set(queue, (got.get(queue) ?? 0) + 1)
-    lowWater.took(look.elapsedMs, settled + ((look.ids ?? []) as readonly string[]).length)
+    lowWater.took(look.elapsedMs, settled + taken)
     // What was passed over stays behind; so does whatever lies beyond a window.
     if (!request.suspects || look.passedOver || request.upto.some((upto) => upto !== LAST)) return
-    for (const [queue, priority, seq] of (look.marks ?? []) as readonly [string, number, string][]) {
-      lowWater.saw(queue, priority, BigInt(seq), nowMs)
+    const marks = (look.marks ?? []) as readonly (readonly [string | null, number, string])[]
+    for (const [queue, priority, seq] of marks) {
+      lowWater.saw(queue ?? (wants.queues[0] as string), priority, BigInt(seq), nowMs)
     }
     for (const [index, queue] of wants.queues.entries()) {
       if (queue === null || (got.get(queue) ?? 0) >= (wants.wanted[index] as number)) continue
@@ -189,30 +222,36 @@ export class Traffic {
     }
   }
 
-  #opened(batch: ClaimedBatch, workerId: bigint): readonly ClaimedJob[] {
-    const jobs = readBatch(batch, workerId)
-    if (batch.token !== null) {
-      this.#open.set(batch.token, jobs.length)
-      this.#options.events.emit('jobs.claimed', { count: jobs.length, fencingToken: batch.token })
-    }
-    return jobs
+  #opened(batch: ClaimedBatch, workerId: bigint, asked: Pick<Wants, 'queues'>): readonly ClaimedJob[] {
+    const { token, ids } = batch
+    if (token === null || ids === null) return []
+    const lease = new Lease(token, workerId, ids.length)
+    this.#open.set(token, lease)
+    this.#options.events.emit('jobs.claimed', { count: ids.length, fencingToken: token })
+    return readBatch(batch, lease, asked.queues[0] as string)
   }
 
   #answered(
     settlements: readonly Settlement[],
     answer: { readonly refused: unknown; readonly cancelled: unknown },
   ): void {
-    const refused = new Set(answer.refused as readonly string[] | null)
-    const cancelled = new Set(answer.cancelled as readonly string[] | null)
+    const refused = answer.refused === null ? undefined : new Set(answer.refused as readonly string[])
+    const cancelled = answer.cancelled === null ? undefined : new Set(answer.cancelled as readonly string[])
+    const settled = new Map<Lease, number>()
     for (const settlement of settlements) {
-      const { id, token } = settlement.job
-      const left = (this.#open.get(token) ?? 0) - 1
-      if (left > 0) this.#open.set(token, left)
-      else this.#open.delete(token)
-      this.#options.onSettled(
-        settlement,
-        refused.has(id) ? 'refused' : cancelled.has(id) ? 'cancelled' : 'recorded',
-      )
+      const { id, lease } = settlement.job
+      settled.set(lease, (settled.get(lease) ?? 0) + 1)
+      const is = refused?.has(id) ? 'refused' : cancelled?.has(id) ? 'cancelled' : 'recorded'
+      this.#options.onSettled(settlement, is)
+    }
+    for (const [lease, count] of settled) {
+      lease.unsettled -= count
+      if (lease.unsettled > 0 || !this.#open.has(lease.token)) continue
+      if (count === lease.size && refused === undefined) this.#open.delete(lease.token)
+      else {
+        this.#finished.push(lease)
+        this.#options.onFinished()
+      }
     }
   }
 }
@@ -224,22 +263,25 @@ export function factsOf(job: ClaimedJob): JobFacts {
     jobName: job.name ?? '',
     queue: job.queue,
     attempt: job.attempt,
-    fencingToken: job.token,
+    fencingToken: job.lease.token,
   }
 }
 
-function tokensOf(batch: SettlementBatch): readonly bigint[] {
-  return [...new Set(batch.settlements.map((s) => s.job.token))]
-}
-
-function settleRequest(batch: SettlementBatch): SettleRequest {
-  const { settlements, workerId } = batch
+function settleRequest({ settlements, workerId }: SettlementBatch): SettleRequest {
+  const leases = new Map<Lease, number>()
+  const nth = settlements.map(({ job }) => {
+    const known = leases.get(job.lease)
+    if (known !== undefined) return known
+    leases.set(job.lease, leases.size + 1)
+    return leases.size
+  })
   const results = settlements.map(({ outcome }) => (outcome.to === 'completed' ? outcome.result : null))
   return {
     workerId,
-    tokens: tokensOf(batch),
+    tokens: [...leases.keys()].map((lease) => lease.token),
     jobIds: settlements.map((s) => s.job.id),
-    jobTokens: settlements.map((s) => s.job.token),
+    leases: nth,
+    places: settlements.map((s) => s.job.place),
     durationsMs: settlements.map((s) => Math.round(s.durationMs)),
     results: results.some((result) => result !== null) ? results : [],
     keyedIds: settlements.filter((s) => s.job.keyed).map((s) => s.job.id),
@@ -254,7 +296,7 @@ const UNSTORABLE =
 /** Results and errors are JSON text already and go in as they are. */
 function itemOf({ job, outcome, durationMs, failures = 0 }: Settlement): string {
   const item: AttemptItem = {
-    token: String(job.token),
+    token: String(job.lease.token),
     job: job.id,
     to: outcome.to,
     ms: Math.round(durationMs),

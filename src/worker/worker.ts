@@ -3,6 +3,7 @@ import { monotonicMs } from '../base/clock.ts'
 import { InvalidArgumentError, SchemaVersionError } from '../base/errors.ts'
 import type { EventHub } from '../base/events.ts'
 import { limits } from '../base/limits.ts'
+import { Wakeup } from '../base/wakeup.ts'
 import type { Driver, Session } from '../driver/driver.ts'
 import type { Database } from '../driver/operation.ts'
 import type { AnyJob } from '../jobs/define-job.ts'
@@ -12,6 +13,7 @@ import type { ContextServices } from './handler-context.ts'
 import { LoopWatch } from './heartbeat.ts'
 import { Lives } from './lives.ts'
 import { LowWater } from './low-water.ts'
+import { runLeaseCloser } from './maintenance/lease-closer.ts'
 import { runMaintenance } from './maintenance/maintenance.ts'
 import { runSweeper } from './maintenance/sweeper.ts'
 import { reportSettlement } from './report.ts'
@@ -67,6 +69,8 @@ export class Worker {
   readonly #runner: Runner
   readonly #wakeUp: WakeUp
   readonly #lowWater = new LowWater()
+  /** Woken when leases were finished in parts. */
+  readonly #finished = new Wakeup()
   readonly #hardStop = new AbortController()
   readonly #background = new AbortController()
   #parts:
@@ -186,16 +190,23 @@ export class Worker {
     await prepareSchema()
     await this.#lives.begin()
     const session = await driver.session()
+    // Opened when bulk work first wants it.
+    const bulkSession =
+      driver.singleConnection || driver.poolLimit < Number.POSITIVE_INFINITY
+        ? undefined
+        : await driver.session()
     const maintenanceSession = await driver.session()
     const traffic = this.#traffic({ ...this.#database, queryable: session })
     this.#wakeUp.listen(driver, channel)
     const background = { ...this.#database, queryable: maintenanceSession }
     const loops = Promise.all([
-      this.#exchange(traffic),
+      this.#exchange(traffic, bulkSession && { ...this.#database, queryable: bulkSession }),
       this.#maintenance(background),
       this.#sweep(background),
+      this.#closeLeases(traffic, background),
     ])
-    this.#parts = { traffic, sessions: [session, maintenanceSession], loops }
+    const sessions = [session, maintenanceSession, ...(bulkSession ? [bulkSession] : [])]
+    this.#parts = { traffic, sessions, loops }
     events.emit('worker.started', { workerId: this.#lives.id, queues: this.#queues })
   }
 
@@ -216,8 +227,9 @@ export class Worker {
     await Promise.all([loops, this.#lives.settle()])
     clearTimeout(giveUp)
     await traffic
-      .releaseIfUnsure()
-      .catch((error: unknown) => this.#failed('handing back what a lost answer hid', error, 0))
+      .closeFinished(this.#database)
+      .then(async () => await traffic.releaseIfUnsure())
+      .catch((error: unknown) => this.#failed('ending leases', error, 0))
     const workerId = this.#lives.id
     await this.#lives.end()
     await Promise.all([this.#wakeUp.close(), ...sessions.map(async (session) => await session.release())])
@@ -239,10 +251,11 @@ export class Worker {
         if (settlement.outcome.to === 'scheduled') this.#wakeUp.maintenance.wake()
         reportSettlement(events, settlement, answer)
       },
+      onFinished: () => this.#finished.wake(),
     })
   }
 
-  async #exchange(traffic: Traffic): Promise<void> {
+  async #exchange(traffic: Traffic, bulk: Database | undefined): Promise<void> {
     await runExchange(
       {
         slots: this.#runner.slots,
@@ -253,6 +266,7 @@ export class Worker {
         sawParked: () => this.#sawParked,
         claimParked: async () => await this.#claimParked(traffic),
         settleOthers: async (batch) => await traffic.settleOthers(batch),
+        settleBeside: bulk && (async (batch) => await traffic.settleBeside(bulk, batch)),
         setWaiting: async (waiting) => await traffic.setWaiting(waiting),
         life: () => this.#lives.id,
         handBack: (jobs) => this.#runner.handBack(jobs, this.#isStopping ? 'stopping' : 'busy'),
@@ -304,6 +318,18 @@ export class Worker {
         lowWater: this.#lowWater,
         onFound: (queue) => this.#wakeUp.look(queue),
         onError: (error) => this.#failed('sweeping', error, 1000),
+      },
+      this.#background.signal,
+    )
+  }
+
+  async #closeLeases(traffic: Traffic, database: Database): Promise<void> {
+    await runLeaseCloser(
+      {
+        hasFinished: () => traffic.hasFinished,
+        closeFinished: async () => await traffic.closeFinished(database),
+        wakeup: this.#finished,
+        onError: (error, retryInMs) => this.#failed('ending leases', error, retryInMs),
       },
       this.#background.signal,
     )

@@ -29,18 +29,7 @@ const edit = (file: string, find: string, replace: string): Edit => ({
 })
 
 /** Outcomes no longer need a lease: whoever names a job completes it. */
-const unfencedSettle = [
-  edit(
-    'settle-completed',
-    'from given join held using (token, job_id)',
-    'from given left join held using (token, job_id)',
-  ),
-  edit(
-    'settle-completed',
-    'select given.*, held.attempt, given.job_id',
-    'select given.*, coalesce(held.attempt, 1::int2) as attempt, given.job_id',
-  ),
-]
+const unfencedSettle = [edit('settle-completed', 'join fence on fence.nth', 'left join fence on fence.nth')]
 const unfencedAttempts = [
   edit(
     'settle-attempts',
@@ -51,7 +40,7 @@ const unfencedAttempts = [
 
 const completedBefore = edit(
   'settle-completed',
-  'where (given.job_id, given.token) not in (select job_id, token from before)',
+  'where (given.job_id, fence.token) not in (select job_id, token from ${t.attempt} where token = any (${p.tokens}))',
   '',
 )
 const failedBefore = edit(
@@ -88,18 +77,7 @@ export const controls = {
   'settle-of-any-job': {
     statement: 'settle_completed',
     takesOut: 'that the job belongs to the lease: one lease opens every job',
-    edits: [
-      edit(
-        'settle-completed',
-        'from given join held using (token, job_id)',
-        'from given join (select distinct on (token) * from held) held on held.token = given.token',
-      ),
-      edit(
-        'settle-completed',
-        'select given.*, held.attempt, given.job_id',
-        'select given.*, held.attempt, given.job_id',
-      ),
-    ],
+    edits: [edit('settle-completed', ' and fence.job_ids[given.place] = given.job_id', '')],
     caughtBy: { scene: 'jobOfNoLease' },
   },
   'settle-under-any-worker': {
@@ -119,6 +97,24 @@ export const controls = {
     takesOut: 'that the attempt has not ended otherwise',
     edits: [completedBefore],
     caughtBy: { scene: 'handedBackThenCompleted' },
+  },
+  'close-the-unfinished': {
+    statement: 'close_leases',
+    takesOut: 'that nothing of the lease is left',
+    edits: [
+      edit(
+        'close-leases',
+        'where not ${isSettled(t, sql `held.job_id`, sql `held.token`)}',
+        'where false and not ${isSettled(t, sql `held.job_id`, sql `held.token`)}',
+      ),
+    ],
+    caughtBy: { scene: 'closingOfTheFinished' },
+  },
+  'close-of-others': {
+    statement: 'close_leases',
+    takesOut: 'whose lease it is',
+    edits: [edit('close-leases', 'and worker_id = ${p.workerId}', 'and ${p.workerId} > 0')],
+    caughtBy: { scene: 'closingOfTheFinished' },
   },
   'fail-without-lease': {
     statement: 'settle_attempts',

@@ -9,6 +9,7 @@ export interface Library {
   readonly cancel: typeof import('../../src/jobs/cancel.ts')
   readonly claimJobs: typeof import('../../src/jobs/sql/claim-jobs.ts')
   readonly claimParkedJobs: typeof import('../../src/jobs/sql/claim-parked-jobs.ts')
+  readonly closeLeases: typeof import('../../src/jobs/sql/close-leases.ts')
   readonly lockLostLeases: typeof import('../../src/jobs/sql/lock-lost-leases.ts')
   readonly promoteJobs: typeof import('../../src/jobs/sql/promote-jobs.ts')
   readonly registerWorker: typeof import('../../src/jobs/sql/register-worker.ts')
@@ -27,6 +28,7 @@ const files: Readonly<Record<keyof Library, string>> = {
   cancel: 'jobs/cancel',
   claimJobs: 'jobs/sql/claim-jobs',
   claimParkedJobs: 'jobs/sql/claim-parked-jobs',
+  closeLeases: 'jobs/sql/close-leases',
   lockLostLeases: 'jobs/sql/lock-lost-leases',
   promoteJobs: 'jobs/sql/promote-jobs',
   registerWorker: 'jobs/sql/register-worker',

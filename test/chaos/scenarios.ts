@@ -93,15 +93,12 @@ export class SceneStage {
     workerId: bigint,
     token: bigint,
     jobIds: readonly string[],
-    db = this.db,
+    options: { readonly db?: Database; readonly places?: readonly number[] } = {},
   ): Promise<readonly string[]> {
     const { settleCompleted } = this.library.settleCompleted
-    const answer = await this.library.operation.runOne(
-      db,
-      settleCompleted,
-      settleRequest(workerId, token, jobIds),
-    )
-    return idsOf(answer.refused)
+    const { db = this.db, places } = options
+    const request = settleRequest(workerId, token, jobIds, places)
+    return idsOf((await this.library.operation.runOne(db, settleCompleted, request)).refused)
   }
 
   async settle(
@@ -196,12 +193,19 @@ function idsOf(json: unknown): readonly string[] {
   return (json ?? []) as readonly string[]
 }
 
-function settleRequest(workerId: bigint, token: bigint, jobIds: readonly string[]) {
+/** `places` of the jobs in their lease; by default, as they come. */
+function settleRequest(
+  workerId: bigint,
+  token: bigint,
+  jobIds: readonly string[],
+  places: readonly number[] = jobIds.map((_, i) => i + 1),
+) {
   return {
     workerId,
     tokens: [token],
     jobIds,
-    jobTokens: jobIds.map(() => token),
+    leases: jobIds.map(() => 1),
+    places,
     durationsMs: jobIds.map(() => 1),
     results: [],
     keyedIds: [],
@@ -283,7 +287,7 @@ export const scenes = {
       const worker = await stage.worker()
       const { token, ids } = await stage.claim(worker, 1)
       const [waiting = ''] = await stage.enqueue(1)
-      assert.deepEqual(await stage.complete(worker, token, [waiting, ...ids]), [waiting])
+      assert.deepEqual(await stage.complete(worker, token, [waiting, ...ids], { places: [1, 1] }), [waiting])
       assert.equal(await stage.state(waiting), 'available')
     },
   },
@@ -509,6 +513,36 @@ export const scenes = {
       assert.equal((await stage.claim(worker, 1)).ids[0], unknown.ids[0])
     },
   },
+  closingOfTheFinished: {
+    promise: 'close_leases ends a lease of this worker of which nothing is left, and no other',
+    play: async (stage) => {
+      await stage.enqueue(6)
+      const worker = await stage.worker()
+      const other = await stage.worker()
+      const finished = await stage.claim(worker, 2)
+      const executing = await stage.claim(worker, 2)
+      const others = await stage.claim(other, 2)
+      for (const { token, ids } of [finished, { ...executing, ids: executing.ids.slice(0, 1) }]) {
+        for (const [i, id] of ids.entries()) {
+          await stage.complete(worker, token, [id], { places: [i + 1] })
+        }
+      }
+      for (const [i, id] of others.ids.entries()) {
+        await stage.complete(other, others.token, [id], { places: [i + 1] })
+      }
+      const tokens = [finished, executing, others].map(({ token }) => token)
+      const { operation, closeLeases } = stage.library
+      const { left } = await operation.runOne(stage.db, closeLeases.closeLeases, { workerId: worker, tokens })
+      assert.deepEqual(left, [String(executing.token)])
+      assert.deepEqual(
+        (await stage.sql('select token from holdfast.lease order by token')).map(({ token }) =>
+          String(token),
+        ),
+        [executing.token, others.token].map(String),
+      )
+      assert.equal(await stage.state(executing.ids[1] ?? ''), 'executing')
+    },
+  },
   releaseOfTheSettled: {
     promise: 'release_unknown_leases leaves what was settled under the lease',
     play: async (stage) => {
@@ -575,7 +609,7 @@ export const scenes = {
       const { cancel } = stage.library.cancel
       let answer: ReturnType<typeof cancel> | undefined
       await stage.whileOpen(
-        async (db) => await stage.complete(worker, token, [first], db),
+        async (db) => await stage.complete(worker, token, [first], { db }),
         async () => {
           answer = cancel(first, undefined, { driver: stage.driver, database: stage.db })
           await stage.waiting()

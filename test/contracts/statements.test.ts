@@ -10,6 +10,7 @@ const columnTypes: Readonly<Record<string, readonly string[]>> = {
   int8: ['bigint'],
   float8: ['double precision'],
   instant: ['bigint'],
+  'int8[]': ['text'],
   json: ['text', 'json'],
 }
 

@@ -4,6 +4,7 @@ import * as operation from '../../src/driver/operation.ts'
 import * as cancel from '../../src/jobs/cancel.ts'
 import * as claimJobs from '../../src/jobs/sql/claim-jobs.ts'
 import * as claimParkedJobs from '../../src/jobs/sql/claim-parked-jobs.ts'
+import * as closeLeases from '../../src/jobs/sql/close-leases.ts'
 import * as lockLostLeases from '../../src/jobs/sql/lock-lost-leases.ts'
 import * as promoteJobs from '../../src/jobs/sql/promote-jobs.ts'
 import * as registerWorker from '../../src/jobs/sql/register-worker.ts'
@@ -26,6 +27,7 @@ const library = {
   cancel,
   claimJobs,
   claimParkedJobs,
+  closeLeases,
   lockLostLeases,
   promoteJobs,
   registerWorker,

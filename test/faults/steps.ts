@@ -1,11 +1,12 @@
 import type { Driver } from '../../src/driver/driver.ts'
-import { type Database, run, runOne } from '../../src/driver/operation.ts'
+import { type Database, runOne } from '../../src/driver/operation.ts'
 import { claimJobs } from '../../src/jobs/sql/claim-jobs.ts'
 import { enqueueJobs } from '../../src/jobs/sql/enqueue-jobs.ts'
 import { registerWorker } from '../../src/jobs/sql/register-worker.ts'
 import { type AttemptItem, settleAttempts } from '../../src/jobs/sql/settle-attempts.ts'
 import { settleCompleted } from '../../src/jobs/sql/settle-completed.ts'
 import { type ClaimedJob, readBatch } from '../../src/worker/claimed-job.ts'
+import { Lease } from '../../src/worker/lease.ts'
 
 /** The statements of a worker, one by one, for tests that decide themselves in which order they run. */
 
@@ -44,7 +45,7 @@ export async function claim(
   options: { readonly free?: number; readonly suspects?: boolean } = {},
 ): Promise<readonly ClaimedJob[]> {
   const priorities = Array.from({ length: 10 }, (_, priority) => priority)
-  const [batch] = await run(database, claimJobs, {
+  const batch = await runOne(database, claimJobs, {
     workerId,
     queues: ['default'],
     wanted: [wanted],
@@ -56,20 +57,25 @@ export async function claim(
     upto: priorities.map(() => 2n ** 62n),
     suspects: options.suspects ?? true,
   })
-  return batch === undefined ? [] : readBatch(batch, workerId)
+  const { token, ids } = batch
+  return token === null || ids === null
+    ? []
+    : readBatch(batch, new Lease(token, workerId, ids.length), 'default')
 }
 
 /** Records the jobs as completed; gives the ids that were refused. */
 export async function complete(
   database: Database,
   workerId: bigint,
-  jobs: readonly Pick<ClaimedJob, 'id' | 'token'>[],
+  jobs: readonly Pick<ClaimedJob, 'id' | 'lease' | 'place'>[],
 ): Promise<string[]> {
+  const leases = [...new Set(jobs.map((job) => job.lease))]
   const { refused } = await runOne(database, settleCompleted, {
     workerId,
-    tokens: [...new Set(jobs.map((job) => job.token))],
+    tokens: leases.map((lease) => lease.token),
     jobIds: jobs.map((job) => job.id),
-    jobTokens: jobs.map((job) => job.token),
+    leases: jobs.map((job) => leases.indexOf(job.lease) + 1),
+    places: jobs.map((job) => job.place),
     durationsMs: jobs.map(() => 1),
     results: [],
     keyedIds: [],
@@ -81,13 +87,15 @@ export async function complete(
 export async function settle(
   database: Database,
   workerId: bigint,
-  jobs: readonly Pick<ClaimedJob, 'id' | 'token'>[],
+  jobs: readonly Pick<ClaimedJob, 'id' | 'lease'>[],
   end: Omit<AttemptItem, 'token' | 'job'>,
 ): Promise<string[]> {
-  const items = jobs.map((job): AttemptItem => ({ token: String(job.token), job: job.id, ms: 1, ...end }))
+  const items = jobs.map(
+    (job): AttemptItem => ({ token: String(job.lease.token), job: job.id, ms: 1, ...end }),
+  )
   const { refused } = await runOne(database, settleAttempts, {
     workerId,
-    tokens: [...new Set(jobs.map((job) => job.token))],
+    tokens: [...new Set(jobs.map((job) => job.lease.token))],
     items: JSON.stringify(items),
     keep: 20,
   })

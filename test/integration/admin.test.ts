@@ -11,6 +11,7 @@ import { showJob } from '../../src/admin/show-job.ts'
 import { readStatus, schemaStatus } from '../../src/admin/status.ts'
 import { run, runOne } from '../../src/driver/operation.ts'
 import { claimJobs } from '../../src/jobs/sql/claim-jobs.ts'
+import { closeLeases } from '../../src/jobs/sql/close-leases.ts'
 import { registerWorker } from '../../src/jobs/sql/register-worker.ts'
 import { settleAttempts } from '../../src/jobs/sql/settle-attempts.ts'
 import { LAST } from '../../src/worker/low-water.ts'
@@ -42,6 +43,8 @@ async function enqueue(backend: Backend, options = '', name = 'work'): Promise<s
 interface Hands {
   readonly id: bigint
   claim(limit?: number, queue?: string): Promise<bigint | null>
+  /** Ends a lease of which nothing is left. */
+  close(token: bigint): Promise<void>
   end(
     jobId: string,
     token: bigint,
@@ -78,6 +81,10 @@ async function hands(backend: Backend, queues = ['default'], jobs = ['work']): P
         suspects: true,
       })
       return batch?.token ?? null
+    },
+    async close(token) {
+      const { left } = await runOne(database, closeLeases, { workerId: id, tokens: [token] })
+      expect(left).toBeNull()
     },
     async end(jobId, token, to) {
       const item = {
@@ -254,6 +261,7 @@ describeEachBackend('admin', (suite) => {
     expect((await showJob(services.database, first)).facts.state).toBe('available')
     expect(await worker.end(first, token, 'completed')).toEqual([first])
     expect(await worker.end(second, token, 'completed')).toEqual([])
+    await worker.close(token)
     expect(await backend.sql('select token from holdfast.lease')).toEqual([])
     expect((await showJob(services.database, first)).facts.state).toBe('available')
   })
@@ -381,6 +389,7 @@ describeEachBackend('admin', (suite) => {
     await worker.end(first, token, 'completed')
     expect(await pruneJobs(database, { olderThanDays: 0 })).toMatchObject([{ pruned: 0 }, { pruned: 0 }])
     await worker.end(second, token, 'completed')
+    await worker.close(token)
     expect(await backend.sql('select token from holdfast.lease')).toEqual([])
     expect(await pruneJobs(database, { olderThanDays: 0 })).toMatchObject([{ pruned: 2 }, { pruned: 0 }])
   })

@@ -3,6 +3,7 @@ import { EventHub } from '../../src/base/events.ts'
 import { run } from '../../src/driver/operation.ts'
 import { releaseUnknownLeases } from '../../src/jobs/sql/release-unknown-leases.ts'
 import { renewLeases } from '../../src/jobs/sql/renew-leases.ts'
+import type { ClaimedJob } from '../../src/worker/claimed-job.ts'
 import { rescueJobs } from '../../src/worker/maintenance/rescuer.ts'
 import {
   claim,
@@ -93,10 +94,10 @@ describeEachBackend('the fence of a lease', (suite) => {
     const ids = await enqueue(database, 3)
     const [foreign = ''] = await enqueue(database, 1)
     const mine = await claim(database, worker, 3)
-    const token = mine[0]?.token ?? 0n
+    const { lease } = mine[0] as ClaimedJob
 
-    const refused = await complete(database, worker, [...mine.slice(0, 2), { id: foreign, token }])
-    const alsoRefused = await settle(database, worker, [{ id: foreign, token }, ...mine.slice(2)], failed)
+    const refused = await complete(database, worker, [...mine.slice(0, 2), { id: foreign, lease, place: 3 }])
+    const alsoRefused = await settle(database, worker, [{ id: foreign, lease }, ...mine.slice(2)], failed)
 
     expect([refused, alsoRefused]).toEqual([[foreign], [foreign]])
     expect(await steps.state(foreign)).toEqual({ state: 'available', attempts: 0 })
@@ -172,7 +173,7 @@ describeEachBackend('the fence of a lease', (suite) => {
     for (let round = 0; round < 30; round += 1) {
       const worker = await register(database)
       const jobs = await claim(database, worker, 1)
-      tokens.push(jobs[0]?.token ?? -1n)
+      tokens.push(jobs[0]?.lease.token ?? -1n)
       if (round % 3 === 0) await settle(database, worker, jobs, handedBack)
       if (round % 3 === 1) await settle(database, worker, jobs, { ...handedBack, ended: 'interrupted' })
       if (round % 3 === 2) {
@@ -209,7 +210,7 @@ describeEachBackend('the fence of a lease', (suite) => {
 
     const [answer] = await run(database, releaseUnknownLeases, {
       workerId: worker,
-      known: known.map((job) => job.token),
+      known: known.map((job) => job.lease.token),
     })
 
     expect(answer).toEqual({ released: 2 })

@@ -394,6 +394,7 @@ it('20,000 empty polls leave no memory, listener or timer behind', async () => {
       sawParked: () => false,
       claimParked: async () => [],
       settleOthers: async () => {},
+      settleBeside: undefined,
       setWaiting: async () => {},
       life: () => 1n,
       handBack: () => {},

@@ -1,6 +1,6 @@
 import { operation, type Params, type Row } from '../../driver/operation.ts'
 import { type Objects, type Placeholder, type SqlFragment, sql } from '../../driver/sql.ts'
-import { jobRow } from './probes.ts'
+import { jobRows } from './probes.ts'
 
 export const claimParams = {
   workerId: 'int8',
@@ -21,23 +21,27 @@ export const claimParams = {
   suspects: 'bool',
 } as const
 
-/** What a claim gives: the jobs column by column, in the order in which they are to start. */
+/**
+ * What a claim gives: the jobs column by column, in the order in which they are to start, which is also their order
+ * in the lease. Measured, an array of 400 values costs PostgreSQL and Node half of 400 rows or 400 small arrays
+ * (docs/decisions/0002-storage-and-fences.md); an array of numbers half of one in JSON.
+ */
 export const claimColumns = {
   token: 'int8?',
-  ids: 'json?',
+  ids: 'int8[]?',
+  /** Null for a job whose row is gone. */
   names: 'json?',
+  /** Null if only one queue was asked. */
   queues: 'json?',
-  attempts: 'json?',
-  maxAttempts: 'json?',
-  /**
-   * Milliseconds since the epoch. As numeric: of a float `extra_float_digits` may leave one digit, and an integer
-   * cannot hold the infinity that somebody may have stored, which would make every claim fail.
-   */
-  enqueuedAts: 'json?',
+  /** Number of this attempt; null if it is the first of all. */
+  attempts: 'int8[]?',
+  maxAttempts: 'int8[]?',
+  /** Milliseconds since the epoch. */
+  enqueuedAts: 'int8[]?',
   inputs: 'json?',
-  /** For jobs that have any of it: `[care, holds a unique key, run at in milliseconds, tenant, context]`. */
+  /** By id, of jobs that have any of it: `[care, holds a unique key, run at in milliseconds, tenant, context]`. */
   extras: 'json?',
-  /** `[queue, priority, highest seq]` for each class that was claimed from. */
+  /** `[queue, priority, highest seq]` for each class that was claimed from; a null queue is the one that was asked. */
   marks: 'json?',
 } as const
 
@@ -51,27 +55,23 @@ export const lookColumns = {
   elapsedMs: 'float8',
 } as const
 
-export function lookAnswer(t: Objects): SqlFragment {
-  return sql`(select last_value from ${t.job_seq}) as horizon,
-    (select count(*) from picked) > (select count(*) from taken) as passed_over,
-    date_part('epoch', clock_timestamp() - statement_timestamp()) * 1000 as elapsed_ms`
-}
-
 type ClaimPlaceholders = { readonly [K in keyof typeof claimParams]: Placeholder }
 
 /**
- * The claim as a list of common table expressions, to be a statement of its own or to follow a settle.
+ * The claim as a list of common table expressions, to be a statement of its own or to follow a settle; what it gives
+ * is {@link claimAnswer}.
  *
- * `ctid = any (array(…))` takes at most what was asked for under every plan: a locking subquery joined to the
- * delete may run once per outer row. The constant limit within is the most that a worker asks for (`MAX_BATCH`);
- * it tells the planner, which cannot know `wanted`, that few rows are read, and keeps it at the index's order. A row that was locked but is not taken is free again at commit.
+ * `ctid = any (…)` takes at most what was asked for under every plan: a locking subquery joined to the delete may
+ * run once per outer row. The constant limit within is the most that a worker asks for (`MAX_BATCH`); it tells the
+ * planner, which cannot know `wanted`, that few rows are read, and keeps it at the index's order. A row that was
+ * locked but is not taken is free again at commit.
  */
 export function claimSteps(t: Objects, p: ClaimPlaceholders): SqlFragment {
   return sql`asked as materialized (
-      select asked.* from unnest(${p.queues}, ${p.wanted}, ${p.free}) asked (queue, wanted, free)
+      select asked.* from unnest(${p.queues}, ${p.wanted}, ${p.free}) with ordinality asked (queue, wanted, free, nth)
       where not exists (select from ${t.queue} q where q.name = asked.queue and q.paused_at is not null)
     ), picked as materialized (
-      select asked.queue, asked.free, r.* from asked cross join lateral (
+      select asked.nth, r.* from asked cross join lateral (
         select r.* from unnest(${p.classQueues}, ${p.classPriorities}, ${p.after}, ${p.lastPriorities}, ${p.upto})
           class (queue, priority, after, last_priority, upto)
         cross join lateral (
@@ -82,54 +82,72 @@ export function claimSteps(t: Objects, p: ClaimPlaceholders): SqlFragment {
         ) r
         where class.queue = asked.queue limit asked.wanted
       ) r
+    ), seen as materialized (
+      select count(*) as size, array_agg(place) filter (where care = 0) as plain, count(*) filter (where care > 0) as careful
+      from picked
     ), taken as (
-      delete from ${t.ready} where ctid = any (array(
-        select place from picked where care = 0
-        union all
-        select place from (
-          select place, care, free,
-            row_number() over (partition by queue order by care desc, priority, seq) as nth_in_queue,
-            row_number() over (partition by care order by priority, seq) as nth_of_care
-          from picked where care > 0
-        ) careful where nth_in_queue <= free and (care = 1 or nth_of_care = 1)
-      ))
+      delete from ${t.ready} where ctid = any (
+        case when (select careful from seen) = 0 then (select plain from seen)
+        else (select plain from seen) || array(
+          select place from (
+            select place, care, free,
+              row_number() over (partition by nth order by care desc, priority, seq) as nth_in_queue,
+              row_number() over (partition by care order by priority, seq) as nth_of_care
+            from picked join asked using (nth) where care > 0
+          ) careful where nth_in_queue <= free and (care = 1 or nth_of_care = 1)
+        ) end)
       returning queue, priority, seq, job_id, attempts, crashes, care
-    ), ${leaseStep(t, p.workerId)}`
+    ), ${leaseSteps(t, p.workerId, sql`cardinality(${p.queues}) > 1`)}`
 }
 
-/** The lease of what was `taken`, if anything was. */
-export function leaseStep(t: Objects, workerId: Placeholder): SqlFragment {
-  return sql`leased as (
+/** `batch`, one row with all that was `taken`, and the lease of it, if anything was. */
+export function leaseSteps(t: Objects, workerId: Placeholder, manyQueues: SqlFragment): SqlFragment {
+  return sql`bounds as materialized (
+      select array_agg(job_id) as ids, min(job_id) as first, max(job_id) as last from taken
+    ), batch as materialized (
+      select count(*) as size, array_agg(job_id) as ids, array_agg(seq) as seqs,
+        array_agg((attempts + 1)::int2) as attempts, max(attempts) as most_attempts,
+        array_agg(crashes) as crashes, max(crashes) as most_crashes,
+        min(priority) as first_priority, max(priority) as last_priority, max(seq) as last_seq,
+        json_agg(name)::text as names, json_agg(queue) filter (where ${manyQueues})::text as queues,
+        array_agg(max_attempts)::text as max_attempts, array_agg(${milliseconds(sql`enqueued_at`)})::text as enqueued_ats,
+        json_agg(input)::text as inputs,
+        json_object_agg(job_id, json_build_array(care, unique_key is not null, ${milliseconds(sql`run_at`)}, tenant, context))
+          filter (where care > 0 or unique_key is not null or run_at is not null or tenant <> '' or context is not null)::text as extras
+      from (
+        select taken.*, job.name, job.max_attempts, job.enqueued_at, job.run_at, job.unique_key, job.tenant, job.context, job.input
+        from taken full join ${jobRows(t, sql`bounds`)} job on job.id = taken.job_id
+        order by taken.care desc, taken.priority, taken.seq
+      ) x
+    ), leased as (
       insert into ${t.lease} (worker_id, job_ids, seqs, attempts, crashes)
-      select ${workerId}, array_agg(job_id), array_agg(seq),
-        case when max(attempts) > 0 then array_agg((attempts + 1)::int2) end, case when max(crashes) > 0 then array_agg(crashes) end
-      from taken having count(*) > 0
+      select ${workerId}, ids, seqs, case when most_attempts > 0 then attempts end, case when most_crashes > 0 then crashes end
+      from batch where size > 0
       returning token
     )`
 }
 
-/**
- * One row for a batch of `taken` jobs under the lease `leased`; no row if nothing was taken. Column by column:
- * measured, an array of 400 values costs PostgreSQL and Node half of 400 rows or 400 small arrays
- * (docs/decisions/0002-storage-and-fences.md). A job whose row is gone comes with a null name.
- */
-export function claimedBatch(t: Objects): SqlFragment {
-  return sql`select leased.token, batch.*,
-      (select json_agg(json_build_array(m.queue, m.priority, m.seq::text))::text
-        from (select queue, priority, max(seq) as seq from taken group by queue, priority) m) as marks
-    from leased cross join lateral (
-      select json_agg(x.job_id::text)::text as ids, json_agg(x.name)::text as names, json_agg(x.queue)::text as queues,
-        json_agg(x.attempts + 1)::text as attempts, json_agg(x.max_attempts)::text as max_attempts,
-        json_agg((date_part('epoch', x.enqueued_at) * 1000)::numeric)::text as enqueued_ats, json_agg(x.input)::text as inputs,
-        json_agg(case when x.care > 0 or x.unique_key is not null or x.run_at is not null or x.tenant <> '' or x.context is not null
-          then json_build_array(x.care, x.unique_key is not null, (date_part('epoch', x.run_at) * 1000)::numeric, x.tenant, x.context) end)::text as extras
-      from (
-        select taken.job_id, taken.queue, taken.attempts, taken.care, job.name, job.max_attempts, job.enqueued_at, job.run_at,
-          job.unique_key, job.tenant, job.context, job.input
-        from taken left join lateral ${jobRow(t, sql`taken.job_id`)} job on true
-        order by taken.care desc, taken.priority, taken.seq
-      ) x
-    ) batch`
+/** The columns of a claimed `batch`. */
+export function batchAnswer(manyQueues: SqlFragment): SqlFragment {
+  return sql`(select token from leased) as token, ids::text as ids, names, queues,
+    case when most_attempts > 0 then attempts::text end as attempts, max_attempts, enqueued_ats, inputs, extras,
+    case when size = 0 then null
+      when not (${manyQueues}) and first_priority = last_priority
+        then json_build_array(json_build_array(null, first_priority, last_seq::text))::text
+      else (select json_agg(json_build_array(m.queue, m.priority, m.seq::text))::text
+        from (select queue, priority, max(seq) as seq from taken group by queue, priority) m) end as marks`
+}
+
+/** What a claim answers: its `batch`, and what the look at the queues told. */
+export function claimAnswer(t: Objects, p: Pick<ClaimPlaceholders, 'queues'>): SqlFragment {
+  return sql`${batchAnswer(sql`cardinality(${p.queues}) > 1`)},
+    (select last_value from ${t.job_seq}) as horizon, (select size from seen) > size as passed_over,
+    date_part('epoch', clock_timestamp() - statement_timestamp()) * 1000 as elapsed_ms`
+}
+
+/** No integer holds the infinity that somebody may have stored: it would make every claim fail. */
+function milliseconds(instant: SqlFragment): SqlFragment {
+  return sql`case when isfinite(${instant}) then (date_part('epoch', ${instant}) * 1000)::int8 end`
 }
 
 /**
@@ -150,7 +168,7 @@ export const claimJobs = operation({
   params: claimParams,
   columns: { ...claimColumns, ...lookColumns },
   text: (t, p) => sql`with ${claimSteps(t, p)}
-    select batch.*, ${lookAnswer(t)} from (select 1) one left join (${claimedBatch(t)}) batch on true`,
+    select ${claimAnswer(t, p)} from batch`,
 })
 
 export type ClaimRequest = Params<typeof claimJobs>

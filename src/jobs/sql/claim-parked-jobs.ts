@@ -1,6 +1,6 @@
 import { operation } from '../../driver/operation.ts'
 import { sql } from '../../driver/sql.ts'
-import { claimColumns, claimedBatch, leaseStep } from './claim-jobs.ts'
+import { batchAnswer, claimColumns, leaseSteps } from './claim-jobs.ts'
 
 /**
  * Claims parked jobs that this worker knows, up to `limit`, with the promises of {@link claimJobs}. Jobs whose
@@ -22,5 +22,6 @@ export const claimParkedJobs = operation({
           order by priority, seq limit ${p.limit} for update skip locked
         ) r limit ${p.limit}))
       returning queue, priority, seq, job_id, attempts, crashes, 1::int2 as care
-    ), ${leaseStep(t, p.workerId)} ${claimedBatch(t)}`,
+    ), ${leaseSteps(t, p.workerId, sql`true`)}
+    select ${batchAnswer(sql`true`)} from batch`,
 })

@@ -1,7 +1,7 @@
 import { operation, type Params } from '../../driver/operation.ts'
 import { sql } from '../../driver/sql.ts'
 import { hasAttempt, hasEnded, jobRow } from './probes.ts'
-import { cancelReason, closeSteps, fenceSteps } from './settle-completed.ts'
+import { cancelReason, closeStep, fenceStep } from './settle-completed.ts'
 
 /** One item of the `items` array, in the short names of the statement. */
 export interface AttemptItem {
@@ -36,7 +36,11 @@ export const settleAttempts = operation({
   name: 'settle_attempts',
   params: { workerId: 'int8', tokens: 'int8[]', items: 'json', keep: 'int4' },
   columns: { refused: 'json?', cancelled: 'json?' },
-  text: (t, p) => sql`with ${fenceSteps(t, p)}, given as materialized (
+  text: (t, p) => sql`with ${fenceStep(t, p)}, held as materialized (
+      select fence.token, fence.cancelled, fence.cancel_reasons, h.job_id, h.seq, coalesce(h.attempt, 1::int2) as attempt,
+        coalesce(h.crashes, 0::int2) as crashes
+      from fence cross join lateral unnest(job_ids, seqs, attempts, crashes) h (job_id, seq, attempt, crashes)
+    ), given as materialized (
       select distinct on (token, job) g.* from json_to_recordset(${p.items}) as g (token bigint, job bigint, "to" text, ended text, ms integer,
         delay float8, reason text, late boolean, contract text, error json, result json)
     ), open as materialized (
@@ -91,9 +95,15 @@ export const settleAttempts = operation({
         and old.token <= (select oldest from overfull f
           where f.job_id = old.job_id and f.is_error = (old.error is not null) limit 1)
         and (select true from ${t.lease} l where l.token = old.token limit 1) is null
-    ), gone as materialized (
-      select token, job as job_id from given left join lateral ${jobRow(t, sql`given.job`)} j on true where j.id is null
-    ), ${closeSteps(t, sql`select token, job_id from mine union all select token, job_id from gone`)}
+    ), tally as materialized (
+      -- Of a job whose row is gone nothing can be recorded, and nothing is left.
+      select token, count(*) as jobs from (
+        select token from mine
+        union all
+        select token from held join given using (token)
+        where held.job_id = given.job and (select true from ${jobRow(t, sql`held.job_id`)} j) is null
+      ) settled group by token
+    ), ${closeStep(t, sql`tally`)}
     select
       (select json_agg(g.job::text)::text from given g
         where g.job not in (select job_id from ended union all select job_id from noted)

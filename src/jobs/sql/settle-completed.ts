@@ -1,15 +1,15 @@
 import { operation, type Params, type Row } from '../../driver/operation.ts'
 import { type Objects, type Placeholder, type SqlFragment, sql } from '../../driver/sql.ts'
-import { claimColumns, claimedBatch, claimParams, claimSteps, lookAnswer, lookColumns } from './claim-jobs.ts'
-import { isSettled } from './probes.ts'
+import { claimAnswer, claimColumns, claimParams, claimSteps, lookColumns } from './claim-jobs.ts'
 
 const settleParams = {
   workerId: 'int8',
   /** The leases that the jobs below belong to. */
   tokens: 'int8[]',
   jobIds: 'int8[]',
-  /** The lease of each job. */
-  jobTokens: 'int8[]',
+  /** For each job, which of the leases it is of, and its place there; both from 1. */
+  leases: 'int4[]',
+  places: 'int4[]',
   durationsMs: 'int4[]',
   /** JSON text of each result; empty when no job gave one. */
   results: 'text[]',
@@ -20,17 +20,14 @@ const settleParams = {
 type SettlePlaceholders = { readonly [K in keyof typeof settleParams]: Placeholder }
 
 /**
- * `fence` locks the leases that are still this worker's, in one order, and `held` is what they stand for. FOR
- * SHARE waits for a cancel or a rescue that holds the row and then sees what it wrote, while fenced transactions
- * of the same batch (FOR KEY SHARE) go on beside it.
+ * `fence` locks the leases that are still this worker's, in one order. FOR SHARE waits for a cancel or a rescue that
+ * holds the row and then sees what it wrote, while fenced transactions of the same batch (FOR KEY SHARE) go on
+ * beside it.
  */
-export function fenceSteps(t: Objects, p: { workerId: Placeholder; tokens: Placeholder }): SqlFragment {
+export function fenceStep(t: Objects, p: { workerId: Placeholder; tokens: Placeholder }): SqlFragment {
   return sql`fence as materialized (
-      select token, claimed_at, job_ids, seqs, attempts, crashes, cancelled, cancel_reasons from ${t.lease}
-      where token = any (${p.tokens}) and worker_id = ${p.workerId} order by token for share
-    ), held as materialized (
-      select fence.token, fence.cancelled, fence.cancel_reasons, h.job_id, h.seq, coalesce(h.attempt, 1::int2) as attempt, coalesce(h.crashes, 0::int2) as crashes
-      from fence cross join lateral unnest(job_ids, seqs, attempts, crashes) h (job_id, seq, attempt, crashes)
+      select token, array_position(${p.tokens}, token) as nth, job_ids, seqs, attempts, crashes, cancelled, cancel_reasons
+      from ${t.lease} where token = any (${p.tokens}) and worker_id = ${p.workerId} order by token for share
     )`
 }
 
@@ -41,46 +38,33 @@ export function cancelReason(job: SqlFragment, lease: SqlFragment): SqlFragment 
 }
 
 /**
- * Deletes the leases of which every job is settled: by the rows of `mine` just now, or by an earlier statement,
- * which left an outcome or an attempt with the lease's token. Mostly a whole lease is settled at once, which
- * counting tells. `except`, because an anti-join of two steps whose sizes the planner cannot know becomes a
- * nested loop over both.
+ * Deletes the leases that were settled whole, by `tally`: how many jobs of each `token` were. Which of the others have
+ * nothing left, the worker knows, and `closeLeases` makes sure.
  */
-export function closeSteps(t: Objects, settled = sql`select token, job_id from mine`): SqlFragment {
-  return sql`part as materialized (
-      select fence.token from fence
-      where cardinality(job_ids) > (select count(*) from mine where mine.token = fence.token)
-    ), rest as materialized (
-      select held.token, held.job_id from held where token in (select token from part)
-      except (${settled})
-    ), unsettled as materialized (
-      select token from rest
-      where not ${isSettled(t, sql`rest.job_id`, sql`rest.token`)}
-    ), closed as (
-      delete from ${t.lease} where token = any (array(select token from fence except select token from unsettled))
+export function closeStep(t: Objects, tally: SqlFragment): SqlFragment {
+  return sql`closed as (
+      delete from ${t.lease} where token = any (array(
+        select fence.token from fence join ${tally} tally using (token) where cardinality(fence.job_ids) = tally.jobs
+      ))
     )`
 }
 
 function settleSteps(t: Objects, p: SettlePlaceholders): SqlFragment {
-  return sql`${fenceSteps(t, p)}, given as materialized (
-      select g.* from unnest(${p.jobIds}, ${p.jobTokens}, ${p.durationsMs}, ${p.results}) g (job_id, token, duration_ms, result)
-    ), before as materialized (
-      select job_id, token from ${t.attempt} where token = any (${p.tokens})
-    ), mine as materialized (
-      select given.*, held.attempt, given.job_id = any (held.cancelled) as was_cancelled,
-        ${cancelReason(sql`given.job_id`, sql`held`)} as cancel_reason
-      from given join held using (token, job_id)
-      where (given.job_id, given.token) not in (select job_id, token from before)
-    ), ended as (
+  return sql`${fenceStep(t, p)}, ended as (
       insert into ${t.outcome} (job_id, token, finished_at, duration_ms, attempts, state, reason, result)
-      select job_id, token, statement_timestamp(), duration_ms, attempt,
-        case when was_cancelled then 'cancelled'::${t.job_state} else 'completed'::${t.job_state} end,
-        cancel_reason, case when not was_cancelled then result::json end
-      from mine
-      returning job_id, state
+      select given.job_id, fence.token, statement_timestamp(), given.duration_ms, coalesce(fence.attempts[given.place], 1),
+        case when given.job_id = any (fence.cancelled) then 'cancelled'::${t.job_state} else 'completed'::${t.job_state} end,
+        ${cancelReason(sql`given.job_id`, sql`fence`)}, case when given.job_id <> all (fence.cancelled) then given.result::json end
+      from unnest(${p.jobIds}, ${p.leases}, ${p.places}, ${p.durationsMs}, ${p.results}) given (job_id, lease, place, duration_ms, result)
+      join fence on fence.nth = given.lease and fence.job_ids[given.place] = given.job_id
+      where (given.job_id, fence.token) not in (select job_id, token from ${t.attempt} where token = any (${p.tokens}))
+      returning job_id, token, state
+    ), tally as materialized (
+      select token, count(*) as jobs, count(*) filter (where state = 'cancelled') as cancelled from ended group by token
     ), freed as (
-      delete from ${t.unique_key} where job_id = any (${p.keyedIds}) and job_id in (select job_id from ended)
-    ), ${closeSteps(t)}`
+      delete from ${t.unique_key} where job_id = any (
+        case when cardinality(${p.keyedIds}) > 0 then array(select job_id from ended where job_id = any (${p.keyedIds})) end)
+    ), ${closeStep(t, sql`tally`)}`
 }
 
 const settledColumns = {
@@ -90,16 +74,18 @@ const settledColumns = {
   cancelled: 'json?',
 } as const
 
-function settledAnswer(): SqlFragment {
-  return sql`case when (select count(*) from ended) < (select count(*) from given) then (
-        select json_agg(job_id::text)::text from (select job_id from given except select job_id from ended) r
+function settledAnswer(p: SettlePlaceholders): SqlFragment {
+  return sql`case when (select coalesce(sum(jobs), 0) from tally) < cardinality(${p.jobIds}) then (
+        select json_agg(job_id::text)::text from (select unnest(${p.jobIds}) as job_id except select job_id from ended) refused
       ) end as refused,
-      (select json_agg(e.job_id::text)::text from ended e where e.state = 'cancelled') as cancelled`
+      case when (select sum(cancelled) from tally) > 0 then (
+        select json_agg(job_id::text)::text from ended where state = 'cancelled'
+      ) end as cancelled`
 }
 
 /**
  * Records jobs as completed, if their leases are still this worker's; releases their unique keys; ends leases
- * of which nothing is left. A job that was cancelled while it ran ends cancelled.
+ * that it settles whole. A job that was cancelled while it ran ends cancelled.
  *
  * One conditional statement for the whole batch: a job that is gone or went to another worker is refused, and
  * the others are recorded. Locks the leases FOR SHARE in token order, then inserts.
@@ -111,7 +97,7 @@ export const settleCompleted = operation({
   name: 'settle_completed',
   params: settleParams,
   columns: settledColumns,
-  text: (t, p) => sql`with ${settleSteps(t, p)} select ${settledAnswer()}`,
+  text: (t, p) => sql`with ${settleSteps(t, p)} select ${settledAnswer(p)}`,
 })
 
 /** {@link settleCompleted} and the next claim in one statement: one round trip, one commit. */
@@ -120,7 +106,7 @@ export const settleAndClaim = operation({
   params: { ...settleParams, ...claimParams },
   columns: { ...settledColumns, ...claimColumns, ...lookColumns },
   text: (t, p) => sql`with ${settleSteps(t, p)}, ${claimSteps(t, p)}
-    select batch.*, ${settledAnswer()}, ${lookAnswer(t)} from (select 1) one left join (${claimedBatch(t)}) batch on true`,
+    select ${settledAnswer(p)}, ${claimAnswer(t, p)} from batch`,
 })
 
 export type SettleRequest = Params<typeof settleCompleted>
