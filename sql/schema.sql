@@ -277,6 +277,11 @@ create or replace function holdfast.enqueue_jobs(items json, OUT ids text)
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
+  if json_array_length(items) = 1 then
+    ids := '["' || "holdfast".enqueue_one_job(items -> 0) || '"]';
+    return;
+  end if;
+
   with item as materialized (
     select coalesce(x.id, nextval('"holdfast"."job_seq"'::regclass)) as id, x.o, x.n, x.q, x.p, x.m, x.u, x.c, x.x, x.i,
       coalesce(x.t, '') as t, d.run_at, d.due, case when x.m = 1 then 1 else 0 end::smallint as care
@@ -420,6 +425,39 @@ begin
 
   return (select json_agg(json_build_array(ids[o]::text, coalesce(statuses[o], 'created')) order by o)::text
     from generate_subscripts(ids, 1) o);
+end
+$function$;
+
+create or replace function holdfast.enqueue_one_job(item json, OUT id bigint)
+ RETURNS bigint
+ LANGUAGE plpgsql
+AS $function$
+declare
+  job record;
+  run_at timestamptz;
+begin
+  select x.* into job from json_to_record(item) as x
+    (id bigint, n text, q text, p smallint, m smallint, "at" float8, "in" float8, u text, c text, t text, x json, i json);
+  id := coalesce(job.id, nextval('"holdfast"."job_seq"'::regclass));
+  run_at := case when job."at" is not null then to_timestamp(job."at" / 1000)
+                 when job."in" > 0 then clock_timestamp() + job."in" * interval '1 millisecond' end;
+
+  insert into "holdfast".job (id, enqueued_at, run_at, priority, max_attempts, name, queue, tenant, unique_key, contract, context, input)
+  values (id, statement_timestamp(), run_at, job.p, job.m, job.n, job.q, coalesce(job.t, ''),
+    job.u, job.c, job.x, coalesce(job.i, 'null'));
+  if run_at <= clock_timestamp() is not false then
+    insert into "holdfast".ready (seq, job_id, priority, attempts, crashes, care, queue)
+    values (id, id, job.p, 0, 0, case when job.m = 1 then 1 else 0 end, job.q);
+    if exists (select from "holdfast".waiter w where w.queue = job.q) then
+      perform pg_notify('holdfast_d1580d2df7f24b6f5e2a861eba291875', to_hex(hashtextextended(job.q, 0)));
+    end if;
+  else
+    insert into "holdfast".scheduled (run_at, job_id, priority, attempts, crashes, retrying, queue)
+    values (run_at, id, job.p, 0, 0, false, job.q);
+    if run_at < clock_timestamp() + interval '1 minute' and exists (select from "holdfast".waiter) then
+      perform pg_notify('holdfast_d1580d2df7f24b6f5e2a861eba291875', 'due');
+    end if;
+  end if;
 end
 $function$;
 

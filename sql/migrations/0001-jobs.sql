@@ -270,6 +270,11 @@ $function$;
 create function :schema.enqueue_jobs(items json, out ids text) returns text
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $function$
 begin
+  if json_array_length(items) = 1 then
+    ids := '["' || :schema.enqueue_one_job(items -> 0) || '"]';
+    return;
+  end if;
+
   with item as materialized (
     select coalesce(x.id, nextval(':schema.job_seq'::regclass)) as id, x.o, x.n, x.q, x.p, x.m, x.u, x.c, x.x, x.i,
       coalesce(x.t, '') as t, d.run_at, d.due, case when x.m = 1 then 1 else 0 end::smallint as care
@@ -299,6 +304,39 @@ begin
     where exists (select from :schema.waiter)
   )
   select json_agg(id::text order by o)::text into ids from item, announced, announced_due;
+end
+$function$;
+
+-- What enqueue_jobs does, for one item, in two thirds of the time: most of a large statement's is its start. Runs under
+-- the search path of enqueue_jobs.
+create function :schema.enqueue_one_job(item json, out id bigint) returns bigint
+language plpgsql volatile as $function$
+declare
+  job record;
+  run_at timestamptz;
+begin
+  select x.* into job from json_to_record(item) as x
+    (id bigint, n text, q text, p smallint, m smallint, "at" float8, "in" float8, u text, c text, t text, x json, i json);
+  id := coalesce(job.id, nextval(':schema.job_seq'::regclass));
+  run_at := case when job."at" is not null then to_timestamp(job."at" / 1000)
+                 when job."in" > 0 then clock_timestamp() + job."in" * interval '1 millisecond' end;
+
+  insert into :schema.job (id, enqueued_at, run_at, priority, max_attempts, name, queue, tenant, unique_key, contract, context, input)
+  values (id, statement_timestamp(), run_at, job.p, job.m, job.n, job.q, coalesce(job.t, ''),
+    job.u, job.c, job.x, coalesce(job.i, 'null'));
+  if run_at <= clock_timestamp() is not false then
+    insert into :schema.ready (seq, job_id, priority, attempts, crashes, care, queue)
+    values (id, id, job.p, 0, 0, case when job.m = 1 then 1 else 0 end, job.q);
+    if exists (select from :schema.waiter w where w.queue = job.q) then
+      perform pg_notify(:channel, to_hex(hashtextextended(job.q, 0)));
+    end if;
+  else
+    insert into :schema.scheduled (run_at, job_id, priority, attempts, crashes, retrying, queue)
+    values (run_at, id, job.p, 0, 0, false, job.q);
+    if run_at < clock_timestamp() + interval '1 minute' and exists (select from :schema.waiter) then
+      perform pg_notify(:channel, 'due');
+    end if;
+  end if;
 end
 $function$;
 

@@ -1,3 +1,4 @@
+import type { FewJobs } from '../jobs/sql/claim-few-jobs.ts'
 import type { ClaimedBatch } from '../jobs/sql/claim-jobs.ts'
 import type { Lease } from './lease.ts'
 
@@ -56,6 +57,29 @@ export function readBatch(batch: ClaimedBatch, lease: Lease, queue: string): rea
       keyed,
       context,
       input: inputs[i],
+    }
+  })
+}
+
+/** The jobs of a small claim. */
+export function readFew(rows: readonly FewJobs[], lease: Lease, queue: string): readonly ClaimedJob[] {
+  return rows.map((row) => {
+    const enqueuedAtMs = Number(row.enqueuedAt)
+    return {
+      id: row.jobId as string,
+      lease,
+      place: row.place as number,
+      name: row.name,
+      queue,
+      tenant: row.tenant ?? '',
+      attempt: row.attempt as number,
+      maxAttempts: row.maxAttempts ?? 0,
+      care: row.care as number,
+      enqueuedAtMs,
+      scheduledAtMs: row.runAt === null ? enqueuedAtMs : Number(row.runAt),
+      keyed: row.keyed ?? false,
+      context: row.context,
+      input: row.input,
     }
   })
 }

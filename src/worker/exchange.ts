@@ -5,7 +5,7 @@ import type { Wakeup } from '../base/wakeup.ts'
 import { BulkSettler, MAX_BATCH } from './bulk-settler.ts'
 import type { ClaimedJob } from './claimed-job.ts'
 import type { Outbox, SettlementBatch } from './outbox.ts'
-import type { Pace } from './pace.ts'
+import { FEW, type Pace } from './pace.ts'
 import type { Slots } from './slots.ts'
 
 /** Longest that an outcome waits for others to be recorded with, while there is other work at hand. */
@@ -137,7 +137,7 @@ export async function runExchange(options: ExchangeOptions, signal: AbortSignal)
         // Said before the look that follows, so that no job falls between the two.
         await options.setWaiting(!pace.busy)
         saidWaiting = !pace.busy
-        if (saidWaiting) pace.wake()
+        if (saidWaiting) pace.startsWaiting(monotonicMs())
       } else if (!shouldSettle(options, bulk)) {
         await wakeup.sleep(sleepMs(options, bulk, nowMs, mayClaim), signal)
         await nextTurn()
@@ -234,7 +234,11 @@ function wantsOf(slots: readonly Slots[], pace: Pace, nowMs: number): Wants | un
   let left = MAX_BATCH
   // Free slots of every queue come before what is claimed ahead for any.
   const sure = asking.map((s) => take(Math.min(s.free, s.wanted)))
-  const wanted = asking.map((s, index) => (sure[index] as number) + take(s.wanted - (sure[index] as number)))
+  const wanted = asking.map((s, index) => {
+    const certain = sure[index] as number
+    if (certain > 0 && pace.asksFew(s.queue)) return Math.min(certain, FEW)
+    return certain + take(s.wanted - certain)
+  })
   return { queues: asking.map((s) => s.queue), wanted, free: asking.map((s) => s.free) }
 
   function take(count: number): number {

@@ -1,7 +1,7 @@
 import { limits } from '../base/limits.ts'
 
 /** How old a mark is before it is used: transactions that commit within this time of their insert are not missed. */
-const LAG_MS = 100
+const LAG_MS = 50
 /** A claim is slow if it takes longer than this, and this for each job it handled, on the server. */
 const SLOW_MS = 4
 const SLOW_PER_JOB_MS = 0.02
@@ -36,7 +36,7 @@ interface Mark {
  * again over dead index entries that an old snapshot keeps alive.
  *
  * Two modes. *Plain*, the normal one: claims look at everything. *Marked*, while claims are measurably slow, or so
- * large that they leave dead entries faster than these are cleaned up: they start at a mark, which is at least 100 ms old. What is behind the marks (a transaction that took longer
+ * large that they leave dead entries faster than these are cleaned up: they start at a mark, which is at least 50 ms old. What is behind the marks (a transaction that took longer
  * to commit, a job that came back to its old place) is found by the sweeper, which looks through the range in
  * small windows and reports with {@link found}; the next claim then looks there. The marks never decide what may
  * run, only where to look first.

@@ -8,7 +8,28 @@ function looks(pace: Pace, got: readonly number[], nowMs = 0): number[] {
   })
 }
 
-it('looks again at growing intervals, up to six of the maintenance loop’s, while it finds nothing', () => {
+it('looks again a few times after it has said that it waits, and then every six of the maintenance loop’s intervals', () => {
+  const pace = new Pace(['q'], 5000)
+  pace.listens(true, 5000)
+  pace.startsWaiting(1000)
+  expect(pace.isDue('q', 1000)).toBe(true)
+  const at = [1000, 1020, 1120, 1620, 3620].map((nowMs) => {
+    pace.looked('q', { wanted: 10, got: 0 }, nowMs)
+    return pace.nextLookAtMs(['q'])
+  })
+  expect(at).toEqual([1020, 1120, 1620, 3620, 33_620])
+})
+
+it('does not look again for each job that was announced', () => {
+  const pace = new Pace(['q'], 5000)
+  pace.listens(true, 5000)
+  pace.startsWaiting(0)
+  pace.wake('q')
+  pace.looked('q', { wanted: 10, got: 1 }, 10_000)
+  expect(pace.nextLookAtMs(['q'])).toBe(40_000)
+})
+
+it('looks again at growing intervals, up to six of the maintenance loop’s, while it hears and finds nothing', () => {
   const pace = new Pace(['q'], 5000)
   expect(looks(pace, [0, 0, 0, 0, 0])).toEqual([100, 500, 2000, 30_000, 30_000])
 })
@@ -21,7 +42,7 @@ it('looks again at once when it got all that it asked for', () => {
   expect(looks(new Pace(['q'], 5000), [10])).toEqual([0])
 })
 
-it('starts the intervals anew after something was found', () => {
+it('starts the intervals anew after something was found, while it hears nothing', () => {
   expect(looks(new Pace(['q'], 5000), [0, 0, 3, 0])).toEqual([100, 500, 20, 100])
 })
 
@@ -67,4 +88,18 @@ it('looks every few milliseconds while busy, less often the longer it finds noth
   expect(waits[0]).toBeLessThanOrEqual(5)
   expect(Math.max(...waits)).toBe(50)
   expect(waits).toEqual([...waits].sort((a, b) => a - b))
+})
+
+it('asks for a few after a sleep, and for all it has room for when there was more, or while busy', () => {
+  const pace = new Pace(['q'], 5000)
+  const asked = [pace.asksFew('q')]
+  pace.looked('q', { wanted: 10, got: 10 }, 0)
+  asked.push(pace.asksFew('q'))
+  pace.looked('q', { wanted: 10, got: 9 }, 0)
+  asked.push(pace.asksFew('q'))
+  pace.update(1000)
+  pace.looked('q', { wanted: 1000, got: 999 }, 2000)
+  pace.update(2000)
+  asked.push(pace.asksFew('q'))
+  expect(asked).toEqual([true, false, true, false])
 })

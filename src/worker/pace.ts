@@ -6,8 +6,13 @@ const RATE_WINDOW_MS = 200
 /** Wait between two looks of a busy worker when the first did not find all it asked for. */
 const BUSY_LOOK_MS = 1.5
 const BUSY_LOOK_MAX_MS = 50
-/** Looks after going to sleep: an enqueue may have looked for sleepers before, and committed after. */
-const RECHECK_MS = [20, 100, 500, 2000] as const
+/** Looks after saying that it sleeps: an enqueue may have looked for sleepers before, and committed after. */
+const RECHECK_AT_MS = [20, 120, 620, 2620] as const
+/** Waits between looks of a worker that hears nothing, from the last job that it found. */
+const DEAF_LOOK_MS = [20, 100, 500, 2000] as const
+
+/** Most jobs that a look asks for after a sleep, before it is known whether there is more. */
+export const FEW = 16
 
 /** Looks by the exchange itself, in units of the maintenance loop's. */
 const FALLBACK = 6
@@ -15,37 +20,50 @@ const FALLBACK = 6
 interface QueuePace {
   lookAtMs: number
   misses: number
+  /** The last look gave all that it asked for: there is more. */
+  hasMore: boolean
 }
 
 /**
  * Decides when to look for jobs, and whether enqueues have to announce themselves.
  *
- * Two modes. *Waiting*: the worker has said that it sleeps; enqueues notify it, a look follows at once, and
- * looks of its own come at growing intervals. The guarantee, if every notification is lost, is the maintenance
- * loop's look every `maxPollMs`; this one's own interval ends at six times that. *Busy*: jobs come so fast that it looks by itself every 1.5 ms or so, and enqueues, which then find no
- * sleeper, pay nothing: a NOTIFY in each commit would make all commits queue for one lock.
+ * Two modes. *Waiting*: the worker has said that it sleeps; enqueues notify it, and a look follows at once. Looks
+ * of its own come a few times after it has said so, and then rarely, or, while it hears nothing, at growing
+ * intervals from the last job. The guarantee, if every notification is lost, is the maintenance loop's look every
+ * `maxPollMs`; this one's own interval ends at six times that. *Busy*: jobs come so fast that it looks by itself
+ * every 1.5 ms or so, and enqueues, which then find no sleeper, pay nothing: a NOTIFY in each commit would make all
+ * commits queue for one lock.
  *
  * It becomes busy when it claims more than 300 jobs a second and waits again below 100. Pure: time comes in.
  */
 export class Pace {
   readonly #queues = new Map<string, QueuePace>()
   #maxPollMs: number
+  #hears = false
+  #waitingSinceMs = Number.POSITIVE_INFINITY
   #claimed = 0
   #windowStartMs = 0
   #busy = false
 
   constructor(queues: readonly string[], maxPollMs: number) {
     this.#maxPollMs = maxPollMs
-    for (const queue of queues) this.#queues.set(queue, { lookAtMs: 0, misses: 0 })
+    for (const queue of queues) this.#queues.set(queue, { lookAtMs: 0, misses: 0, hasMore: false })
   }
 
   get busy(): boolean {
     return this.#busy
   }
 
-  /** A lost listener shortens the guarantee. */
-  set maxPollMs(ms: number) {
-    this.#maxPollMs = ms
+  /** Whether notifications are heard; a lost listener shortens the guarantee. */
+  listens(hears: boolean, maxPollMs: number): void {
+    this.#hears = hears
+    this.#maxPollMs = maxPollMs
+  }
+
+  /** From now on enqueues announce themselves: look at all now, and again soon. */
+  startsWaiting(nowMs: number): void {
+    this.#waitingSinceMs = nowMs
+    this.wake()
   }
 
   isDue(queue: string, nowMs: number): boolean {
@@ -56,6 +74,11 @@ export class Pace {
     let next = Number.POSITIVE_INFINITY
     for (const queue of queues) next = Math.min(next, this.#queues.get(queue)?.lookAtMs ?? next)
     return next
+  }
+
+  /** True if the next look at `queue` is to ask for a few jobs: a small statement is quicker. */
+  asksFew(queue: string): boolean {
+    return !this.#busy && this.#queues.get(queue)?.hasMore === false
   }
 
   /** Something was announced for `queue`, or for all: look now. */
@@ -74,11 +97,10 @@ export class Pace {
     if (pace === undefined) return
     this.#claimed += found.got
     pace.misses = found.got > 0 ? 0 : pace.misses + 1
-    if (found.got >= found.wanted) pace.lookAtMs = nowMs
+    pace.hasMore = found.got >= found.wanted
+    if (pace.hasMore) pace.lookAtMs = nowMs
     else if (this.#busy) pace.lookAtMs = nowMs + Math.min(BUSY_LOOK_MAX_MS, BUSY_LOOK_MS * 2 ** pace.misses)
-    else
-      pace.lookAtMs =
-        nowMs + Math.min(FALLBACK * this.#maxPollMs, RECHECK_MS[pace.misses] ?? FALLBACK * this.#maxPollMs)
+    else pace.lookAtMs = Math.min(nowMs + FALLBACK * this.#maxPollMs, this.#recheckAtMs(pace, nowMs))
   }
 
   /** To be called before each round: true if the mode has changed. */
@@ -92,5 +114,12 @@ export class Pace {
     const changed = busy !== this.#busy
     this.#busy = busy
     return changed
+  }
+
+  #recheckAtMs({ misses }: QueuePace, nowMs: number): number {
+    if (!this.#hears) return nowMs + (DEAF_LOOK_MS[misses] ?? Number.POSITIVE_INFINITY)
+    const sinceMs = this.#waitingSinceMs
+    const next = RECHECK_AT_MS.find((atMs) => sinceMs + atMs > nowMs)
+    return next === undefined ? Number.POSITIVE_INFINITY : sinceMs + next
   }
 }

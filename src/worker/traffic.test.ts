@@ -38,7 +38,8 @@ function setUp(answers: Readonly<Record<string, () => RawRow>>) {
   return { traffic, sent, database }
 }
 
-const wants = { queues: ['q'], wanted: [1], free: [1] }
+const wants = { queues: ['q'], wanted: [100], free: [1] }
+const few = { queues: ['q'], wanted: [2], free: [2] }
 const nothing = { token: null, ids: null, horizon: '1', elapsed_ms: '1' }
 
 it('gives back what a lost answer to a claim has hidden before it claims again, and looks once more a minute later', async () => {
@@ -151,4 +152,37 @@ it('has a lease ended by a statement of its own when it was settled in parts, an
   await traffic.closeFinished(database)
   expect([traffic.hasFinished, traffic.openLeases]).toEqual([false, []])
   expect(sent.at(-1)).toBe('close_leases')
+})
+
+it('asks for a few by the small statement, and by the large one when only suspects are left', async () => {
+  const job = {
+    token: '7',
+    place: '1',
+    job_id: '3',
+    attempt: '2',
+    care: '1',
+    name: 'a',
+    max_attempts: '20',
+    tenant: '',
+    keyed: 'f',
+    enqueued_at: '5',
+    run_at: null,
+    context: null,
+    input: '{"n":1}',
+    suspects: null,
+  }
+  const answers = [job, { token: null, suspects: null }, { token: null, suspects: 't' }]
+  const { traffic, sent } = setUp({
+    claim_few_jobs: () => answers.shift() as RawRow,
+    claim_jobs: () => nothing,
+  })
+
+  expect((await traffic.trade(undefined, few)).jobs).toMatchObject([
+    { id: '3', place: 1, name: 'a', attempt: 2, care: 1, enqueuedAtMs: 5, scheduledAtMs: 5, input: { n: 1 } },
+  ])
+  expect(traffic.openLeases).toEqual([7n])
+  await traffic.trade(undefined, few)
+  await traffic.trade(undefined, few)
+  await traffic.trade(undefined, { ...few, free: [1] })
+  expect(sent).toEqual(['claim_few_jobs', 'claim_few_jobs', 'claim_few_jobs', 'claim_jobs', 'claim_jobs'])
 })

@@ -3,6 +3,7 @@ import { OutcomeUnknownError } from '../base/errors.ts'
 import type { EventHub, JobFacts } from '../base/events.ts'
 import { limits } from '../base/limits.ts'
 import { type Database, run, runOne } from '../driver/operation.ts'
+import { claimFewJobs } from '../jobs/sql/claim-few-jobs.ts'
 import { type ClaimedBatch, type ClaimRequest, claimJobs, type Look } from '../jobs/sql/claim-jobs.ts'
 import { claimParkedJobs } from '../jobs/sql/claim-parked-jobs.ts'
 import { closeLeases } from '../jobs/sql/close-leases.ts'
@@ -11,11 +12,12 @@ import { type AttemptItem, settleAttempts } from '../jobs/sql/settle-attempts.ts
 import { type SettleRequest, settleAndClaim, settleCompleted } from '../jobs/sql/settle-completed.ts'
 import { startWaiting } from '../jobs/sql/start-waiting.ts'
 import { stopWaiting } from '../jobs/sql/stop-waiting.ts'
-import { type ClaimedJob, readBatch } from './claimed-job.ts'
+import { type ClaimedJob, readBatch, readFew } from './claimed-job.ts'
 import { FailedAfterSettlingError, type Traded, type Wants } from './exchange.ts'
 import { Lease } from './lease.ts'
 import { LAST, type LowWater, PRIORITIES } from './low-water.ts'
 import type { Settlement, SettlementBatch } from './outbox.ts'
+import { FEW } from './pace.ts'
 
 /** A claim whose connection broke may still be under way on the server, and commit: look again after so long. */
 const LATE_COMMIT_MS = 60_000
@@ -168,10 +170,32 @@ export class Traffic {
   async #claim(wants: Wants): Promise<Traded> {
     if (this.#isUnsure) await this.releaseUnknown()
     const workerId = this.#options.workerId()
+    const few = await this.#claimFew(wants)
+    if (few !== undefined) return few
     const request = this.#claimRequest(wants)
     const answer = await this.#unsureUnlessAnswered(runOne(this.#options.database, claimJobs, request))
     this.#looked(wants, request, answer, 0)
     return { jobs: this.#opened(answer, workerId, wants), passedOver: answer.passedOver }
+  }
+
+  /** By the small statement, if that will do. */
+  async #claimFew(wants: Wants): Promise<Traded | undefined> {
+    const { database, lowWater, mayTakeSuspect, workerId } = this.#options
+    const [queue, wanted, free] = [
+      wants.queues[0] as string,
+      wants.wanted[0] as number,
+      wants.free[0] as number,
+    ]
+    if (wants.queues.length > 1 || wanted > FEW || wanted > free || lowWater.isMarked) return undefined
+    const request = { workerId: workerId(), queue, limit: wanted }
+    const rows = await this.#unsureUnlessAnswered(run(database, claimFewJobs, request))
+    const token = rows[0]?.token ?? null
+    const suspects = rows[0]?.suspects === true && mayTakeSuspect()
+    if (token === null) return suspects ? undefined : NO_JOBS
+    return {
+      jobs: readFew(rows, this.#lease(token, request.workerId, rows.length), queue),
+      passedOver: suspects,
+    }
   }
 
   /** Keeps how far the queues were seen: up to what was taken, or, where fewer came than were asked for, to the end. */
@@ -225,10 +249,14 @@ export class Traffic {
   #opened(batch: ClaimedBatch, workerId: bigint, asked: Pick<Wants, 'queues'>): readonly ClaimedJob[] {
     const { token, ids } = batch
     if (token === null || ids === null) return []
-    const lease = new Lease(token, workerId, ids.length)
+    return readBatch(batch, this.#lease(token, workerId, ids.length), asked.queues[0] as string)
+  }
+
+  #lease(token: bigint, workerId: bigint, size: number): Lease {
+    const lease = new Lease(token, workerId, size)
     this.#open.set(token, lease)
-    this.#options.events.emit('jobs.claimed', { count: ids.length, fencingToken: token })
-    return readBatch(batch, lease, asked.queues[0] as string)
+    this.#options.events.emit('jobs.claimed', { count: size, fencingToken: token })
+    return lease
   }
 
   #answered(

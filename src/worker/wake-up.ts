@@ -47,7 +47,7 @@ export class WakeUp {
       onUp: () => this.#changed(true),
       onDown: (error) => this.#changed(false, error),
     })
-    this.pace.maxPollMs = this.pollMs
+    this.pace.listens(this.#listener.up, this.pollMs)
   }
 
   async close(): Promise<void> {
@@ -70,7 +70,7 @@ export class WakeUp {
 
   #changed(isUp: boolean, error?: unknown): void {
     const { events } = this.#options
-    this.pace.maxPollMs = this.pollMs
+    this.pace.listens(isUp, this.pollMs)
     if (isUp && this.#downSinceMs !== undefined) {
       events.emit('wakeup.restored', { downMs: monotonicMs() - this.#downSinceMs })
       this.#downSinceMs = undefined

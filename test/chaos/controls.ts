@@ -86,7 +86,7 @@ export const controls = {
     edits: [
       edit(
         'settle-completed',
-        'and worker_id = ${p.workerId} order by token',
+        'and worker_id + 0 = ${p.workerId} order by token',
         'and ${p.workerId} > 0 order by token',
       ),
     ],
@@ -113,7 +113,7 @@ export const controls = {
   'close-of-others': {
     statement: 'close_leases',
     takesOut: 'whose lease it is',
-    edits: [edit('close-leases', 'and worker_id = ${p.workerId}', 'and ${p.workerId} > 0')],
+    edits: [edit('close-leases', 'and worker_id + 0 = ${p.workerId}', 'and ${p.workerId} > 0')],
     caughtBy: { scene: 'closingOfTheFinished' },
   },
   'fail-without-lease': {
@@ -188,6 +188,43 @@ export const controls = {
     takesOut: 'that jobs which lost two workers run alone',
     edits: [edit('claim-jobs', 'and (care = 1 or nth_of_care = 1)', '')],
     caughtBy: { scene: 'suspectsAlone' },
+  },
+  'claim-few-without-skip': {
+    statement: 'claim_few_jobs',
+    takesOut: 'skip locked: claims wait for one another',
+    edits: [edit('claim-few-jobs', 'for update skip locked', 'for update')],
+    caughtBy: { scene: 'twoFewClaims' },
+  },
+  'claim-few-without-taking': {
+    statement: 'claim_few_jobs',
+    takesOut: 'the delete: what is claimed stays claimable',
+    edits: [
+      edit(
+        'claim-few-jobs',
+        'delete from ${t.ready} where ctid = any',
+        'select seq, job_id, priority, attempts, crashes, care from ${t.ready} where ctid = any',
+      ),
+      edit('claim-few-jobs', '\n      returning seq, job_id, priority, attempts, crashes, care\n', '\n'),
+    ],
+    caughtBy: { scene: 'twoFewClaims' },
+  },
+  'claim-few-of-paused': {
+    statement: 'claim_few_jobs',
+    takesOut: 'the pause',
+    edits: [
+      edit(
+        'claim-few-jobs',
+        'and (select paused_at from ${t.queue} q where q.name = ${p.queue}) is null',
+        '',
+      ),
+    ],
+    caughtBy: { scene: 'fewOfPausedQueue' },
+  },
+  'claim-few-suspects': {
+    statement: 'claim_few_jobs',
+    takesOut: 'that jobs which lost two workers are left',
+    edits: [edit('claim-few-jobs', 'and r.care < 2 and', 'and')],
+    caughtBy: { scene: 'noSuspectAmongFew' },
   },
   'claim-parked-without-skip': {
     statement: 'claim_parked_jobs',

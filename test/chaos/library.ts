@@ -7,6 +7,7 @@ export interface Library {
   readonly operation: typeof import('../../src/driver/operation.ts')
   readonly migrations: typeof import('../../src/migrations/migrate.ts')
   readonly cancel: typeof import('../../src/jobs/cancel.ts')
+  readonly claimFewJobs: typeof import('../../src/jobs/sql/claim-few-jobs.ts')
   readonly claimJobs: typeof import('../../src/jobs/sql/claim-jobs.ts')
   readonly claimParkedJobs: typeof import('../../src/jobs/sql/claim-parked-jobs.ts')
   readonly closeLeases: typeof import('../../src/jobs/sql/close-leases.ts')
@@ -26,6 +27,7 @@ const files: Readonly<Record<keyof Library, string>> = {
   operation: 'driver/operation',
   migrations: 'migrations/migrate',
   cancel: 'jobs/cancel',
+  claimFewJobs: 'jobs/sql/claim-few-jobs',
   claimJobs: 'jobs/sql/claim-jobs',
   claimParkedJobs: 'jobs/sql/claim-parked-jobs',
   closeLeases: 'jobs/sql/close-leases',

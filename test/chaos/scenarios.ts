@@ -88,6 +88,12 @@ export class SceneStage {
     return claimOf((await this.library.operation.run(db, claimJobs, this.claimRequest(workerId, limit)))[0])
   }
 
+  async claimFew(workerId: bigint, limit: number, db = this.db): Promise<readonly string[]> {
+    const { claimFewJobs } = this.library.claimFewJobs
+    const rows = await this.library.operation.run(db, claimFewJobs, { workerId, queue: 'main', limit })
+    return rows.flatMap(({ jobId }) => jobId ?? [])
+  }
+
   /** Records `jobIds` as completed under `token`; gives the ids that were refused. */
   async complete(
     workerId: bigint,
@@ -380,6 +386,36 @@ export const scenes = {
       )
       taken.push(...(await stage.claim(two, 4)).ids)
       assert.deepEqual(taken.sort(), [...jobs].sort())
+    },
+  },
+  twoFewClaims: {
+    promise: 'claim_few_jobs takes each job once, and never waits for another claim',
+    play: async (stage) => {
+      const jobs = await stage.enqueue(4)
+      const [one, two] = [await stage.worker(), await stage.worker()]
+      const taken: string[] = []
+      await stage.whileOpen(
+        async (db) => void taken.push(...(await stage.claimFew(one, 2, db))),
+        async () => void taken.push(...(await withinMs(BLOCKED_MS, 'a claim', stage.claimFew(two, 4)))),
+      )
+      taken.push(...(await stage.claimFew(two, 4)))
+      assert.deepEqual(taken.sort(), [...jobs].sort())
+    },
+  },
+  fewOfPausedQueue: {
+    promise: 'claim_few_jobs leaves the jobs of a paused queue',
+    play: async (stage) => {
+      await stage.enqueue(1)
+      await stage.sql(`insert into holdfast.queue (name, paused_at) values ('main', now())`)
+      assert.deepEqual(await stage.claimFew(await stage.worker(), 1), [])
+    },
+  },
+  noSuspectAmongFew: {
+    promise: 'claim_few_jobs leaves jobs that have lost two workers',
+    play: async (stage) => {
+      const [suspect, other] = await stage.enqueue(2)
+      await stage.sql('update holdfast.ready set care = 2, crashes = 2 where job_id = $1', [suspect])
+      assert.deepEqual(await stage.claimFew(await stage.worker(), 2), [other])
     },
   },
   pausedQueue: {

@@ -1,7 +1,9 @@
 import type { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Database, type Params, type ParamType, run } from '../../src/driver/operation.ts'
+import { claimFewJobs } from '../../src/jobs/sql/claim-few-jobs.ts'
 import { claimJobs } from '../../src/jobs/sql/claim-jobs.ts'
+import { closeLeases } from '../../src/jobs/sql/close-leases.ts'
 import { enqueueJobs } from '../../src/jobs/sql/enqueue-jobs.ts'
 import { enqueueKeyedJobs } from '../../src/jobs/sql/enqueue-keyed-jobs.ts'
 import { findOutcome } from '../../src/jobs/sql/find-outcome.ts'
@@ -270,6 +272,26 @@ describe.each(['kept since the tables were empty', 'made now'] as const)(
         expect(pages).toBeLessThan(500 + 25 * wanted)
       },
     )
+
+    it('claim_few_jobs takes its own by the same indexes', async () => {
+      const { pages, scanned, indexes } = await explain(
+        claimFewJobs,
+        { workerId: '1', queue: 'default', limit: 10 },
+        when,
+      )
+      expect(scanned).toEqual({})
+      expect(indexes).toContain('ready_claim_idx')
+      expect(indexes.join()).toMatch(/\bjob_\w*pkey/)
+      expect(pages).toBeLessThan(750)
+    })
+
+    it('close_leases ends them by their tokens', async () => {
+      const tokens = [0, 1, 2].map((lease) => String(5 * MILLION + lease))
+      const { pages, scanned, indexes } = await explain(closeLeases, { workerId: '1', tokens }, when)
+      expect(scanned).toEqual({})
+      expect(indexes).toContain('lease_pkey')
+      expect(pages).toBeLessThan(500 + 30 * BATCH * tokens.length)
+    })
 
     it('claim_jobs from the middle of the queue costs what it costs at the front', async () => {
       const front = await explain(claimJobs, claim(100), when)

@@ -2,6 +2,7 @@ import { describe, expect, inject, test } from 'vitest'
 import * as pg from '../../src/adapters/pg.ts'
 import * as operation from '../../src/driver/operation.ts'
 import * as cancel from '../../src/jobs/cancel.ts'
+import * as claimFewJobs from '../../src/jobs/sql/claim-few-jobs.ts'
 import * as claimJobs from '../../src/jobs/sql/claim-jobs.ts'
 import * as claimParkedJobs from '../../src/jobs/sql/claim-parked-jobs.ts'
 import * as closeLeases from '../../src/jobs/sql/close-leases.ts'
@@ -25,6 +26,7 @@ const library = {
   operation,
   migrations,
   cancel,
+  claimFewJobs,
   claimJobs,
   claimParkedJobs,
   closeLeases,

@@ -38,7 +38,7 @@ async function asleep(opened: OpenedApp): Promise<void> {
 async function quiet({ db }: { readonly db: TestDatabase }, workers = 1): Promise<void> {
   await eventually('it does not look any more', async () => {
     const rows = await db.sql(
-      `select from pg_stat_activity where datname = current_database() and query like '%holdfast:claim_jobs%'
+      `select from pg_stat_activity where datname = current_database() and query like '%holdfast:claim_%jobs%'
        and state = 'idle' and query_start < now() - interval '2300 ms'`,
     )
     return rows.length === workers

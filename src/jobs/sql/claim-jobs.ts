@@ -146,7 +146,7 @@ export function claimAnswer(t: Objects, p: Pick<ClaimPlaceholders, 'queues'>): S
 }
 
 /** No integer holds the infinity that somebody may have stored: it would make every claim fail. */
-function milliseconds(instant: SqlFragment): SqlFragment {
+export function milliseconds(instant: SqlFragment): SqlFragment {
   return sql`case when isfinite(${instant}) then (date_part('epoch', ${instant}) * 1000)::int8 end`
 }
 

@@ -5,7 +5,7 @@ import { isSettled, jobRow } from './probes.ts'
 /**
  * Ends leases of which nothing is left: each of their jobs has an outcome or an attempt with the lease's token, or is
  * gone. `left` are those of which something is. For leases that were settled in parts; one that is settled whole is
- * ended by the statement that does it. Safe to repeat.
+ * ended by the statement that does it. By token, not by worker, as in `fenceStep`. Safe to repeat.
  */
 export const closeLeases = operation({
   name: 'close_leases',
@@ -13,7 +13,7 @@ export const closeLeases = operation({
   columns: { left: 'int8[]?' },
   repeatable: true,
   text: (t, p) => sql`with mine as materialized (
-      select token, job_ids from ${t.lease} where token = any (${p.tokens}) and worker_id = ${p.workerId} order by token for update
+      select token, job_ids from ${t.lease} where token = any (${p.tokens}) and worker_id + 0 = ${p.workerId} order by token for update
     ), held as materialized (
       select mine.token, h.job_id from mine cross join lateral unnest(mine.job_ids) h (job_id)
     ), unsettled as materialized (

@@ -22,12 +22,13 @@ type SettlePlaceholders = { readonly [K in keyof typeof settleParams]: Placehold
 /**
  * `fence` locks the leases that are still this worker's, in one order. FOR SHARE waits for a cancel or a rescue that
  * holds the row and then sees what it wrote, while fenced transactions of the same batch (FOR KEY SHARE) go on
- * beside it.
+ * beside it. `worker_id + 0`: by the worker's index it would walk over all leases that the worker ever had, for as long
+ * as an old snapshot keeps them.
  */
 export function fenceStep(t: Objects, p: { workerId: Placeholder; tokens: Placeholder }): SqlFragment {
   return sql`fence as materialized (
       select token, array_position(${p.tokens}, token) as nth, job_ids, seqs, attempts, crashes, cancelled, cancel_reasons
-      from ${t.lease} where token = any (${p.tokens}) and worker_id = ${p.workerId} order by token for share
+      from ${t.lease} where token = any (${p.tokens}) and worker_id + 0 = ${p.workerId} order by token for share
     )`
 }
 
