@@ -1,7 +1,13 @@
 import { Client } from 'pg'
 import type { Adapter } from '../adapters/adapter.ts'
 import { sharedNow } from './clock.ts'
-import { type BulkResult, type PacedResult, SAMPLED, type SaturationResult } from './protocol.ts'
+import {
+  type BulkResult,
+  type PacedResult,
+  SAMPLED,
+  type SaturationResult,
+  type Transaction,
+} from './protocol.ts'
 
 /** The enqueuing half of a run: as many callers as the workload says, in one process. */
 export class Producer {
@@ -18,7 +24,7 @@ export class Producer {
     this.#callers = callers
   }
 
-  async warmUp(from: number, jobs: number, transaction: boolean): Promise<void> {
+  async warmUp(from: number, jobs: number, transaction: Transaction): Promise<void> {
     await this.#share(from, (n) => n < from + jobs, transaction)
     await this.#adapter.warmedUp?.()
   }
@@ -53,7 +59,7 @@ export class Producer {
     })
   }
 
-  async singlesFor(from: number, ms: number, transaction: boolean): Promise<BulkResult> {
+  async singlesFor(from: number, ms: number, transaction: Transaction): Promise<BulkResult> {
     const until = performance.now() + ms
     return await measured(() => this.#share(from, () => performance.now() < until, transaction))
   }
@@ -130,7 +136,7 @@ export class Producer {
   }
 
   /** All callers take the next job as long as `more` says; each awaits its acknowledgement. */
-  async #share(from: number, more: (n: number) => boolean, transaction: boolean): Promise<number> {
+  async #share(from: number, more: (n: number) => boolean, transaction: Transaction): Promise<number> {
     let next = from
     const caller = async (enqueue: (n: number) => Promise<void>) => {
       while (more(next)) {
@@ -139,9 +145,10 @@ export class Producer {
         await enqueue(n)
       }
     }
-    const enqueues = transaction
-      ? (await this.#connect()).map((client) => (n: number) => this.#inTransaction(client, n))
-      : Array.from({ length: this.#callers }, () => (n: number) => this.#adapter.enqueueOne(n))
+    const enqueues =
+      transaction !== 'none'
+        ? (await this.#connect()).map((client) => (n: number) => this.#inTransaction(client, n, transaction))
+        : Array.from({ length: this.#callers }, () => (n: number) => this.#adapter.enqueueOne(n))
     await Promise.all(enqueues.map(caller))
     return next - from
   }
@@ -155,13 +162,15 @@ export class Producer {
     return this.#clients
   }
 
-  async #inTransaction(client: Client, n: number): Promise<void> {
+  async #inTransaction(client: Client, n: number, transaction: Transaction): Promise<void> {
     await client.query('begin')
-    await client.query({
-      name: 'order',
-      text: 'insert into business_order (number) values ($1)',
-      values: [n],
-    })
+    if (transaction === 'business') {
+      await client.query({
+        name: 'order',
+        text: 'insert into business_order (number) values ($1)',
+        values: [n],
+      })
+    }
     await this.#adapter.enqueueWith?.(client, n)
     await client.query('commit')
   }

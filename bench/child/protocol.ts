@@ -1,5 +1,8 @@
 import type { Config, Counts, Purpose } from '../adapters/adapter.ts'
 
+/** What each enqueue is alone in: nothing of the caller's, a transaction, or one that writes something of the caller's too. */
+export type Transaction = 'none' | 'bare' | 'business'
+
 export interface ChildSetup {
   readonly contender: string
   readonly config: Config
@@ -13,10 +16,10 @@ export interface Commands {
   setup: { args: []; result: void }
   open: { args: []; result: void }
   /** Enqueues `warmUp` jobs one by one, so that code is compiled and connections are open. */
-  warmUp: { args: [from: number, jobs: number, transaction: boolean]; result: void }
+  warmUp: { args: [from: number, jobs: number, transaction: Transaction]; result: void }
   fill: { args: [from: number, jobs: number, batch: number, tomorrow: boolean]; result: BulkResult }
   bulkFor: { args: [from: number, jobs: number, batch: number, maxMs: number]; result: BulkResult }
-  singlesFor: { args: [from: number, ms: number, transaction: boolean]; result: BulkResult }
+  singlesFor: { args: [from: number, ms: number, transaction: Transaction]; result: BulkResult }
   /** One enqueue each `1 000 / perSecond` ms, not waiting for the one before. */
   pace: { args: [from: number, perSecond: number, ms: number]; result: PacedResult }
   /** Keeps up to `outstanding` jobs unfinished, until `endSaturation`; needs `finished` told often. */

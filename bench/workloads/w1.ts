@@ -4,9 +4,10 @@ import { checkCounts } from '../measure/ledger.ts'
 import { costs, type Sample, type Workload } from './workload.ts'
 
 const POINTS = [
-  { point: '10 callers', callers: 10, transaction: false },
-  { point: '100 callers', callers: 100, transaction: false },
-  { point: '10 callers, own transaction', callers: 10, transaction: true },
+  { point: '10 callers', callers: 10, transaction: 'none' },
+  { point: '100 callers', callers: 100, transaction: 'none' },
+  { point: '10 callers, bare transaction', callers: 10, transaction: 'bare' },
+  { point: '10 callers, own transaction', callers: 10, transaction: 'business' },
 ] as const
 
 /** Single enqueues, each acknowledged after its commit. For a fixed time: a fixed number suits only one speed. */
@@ -20,7 +21,7 @@ export const w1: Workload = {
   async run(bench, contender) {
     const samples: Sample[] = []
     for (const point of POINTS) {
-      if (point.transaction && contender.server !== 'postgres') continue
+      if (point.transaction !== 'none' && contender.server !== 'postgres') continue
       samples.push(await enqueueSingles(bench, contender, point))
     }
     return samples
