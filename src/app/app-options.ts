@@ -52,7 +52,7 @@ export interface AppOptions {
    * polling latency. Default: false.
    */
   readonly pooler?: boolean | undefined
-  /** Connections of the pool made for an address: 1 to 1,000. A worker takes four more. Default: 10. */
+  /** Connections of the pool made for an address: 1 to 1,000. A worker takes four more, or five. Default: 10. */
   readonly maxConnections?: number | undefined
   /** Where `ctx.log` writes. Default: nowhere. */
   readonly logger?: Logger | undefined

@@ -1,13 +1,8 @@
 import { expect, it } from 'vitest'
 import { Wakeup } from '../base/wakeup.ts'
 import type { ClaimedJob } from './claimed-job.ts'
-import {
-  type ExchangeOptions,
-  FailedAfterSettlingError,
-  runExchange,
-  type Traded,
-  type Wants,
-} from './exchange.ts'
+import { type ExchangeOptions, FailedAfterSettlingError, runExchange, type Traded } from './exchange.ts'
+import type { Wants } from './exchange-rules.ts'
 import { Lease } from './lease.ts'
 import { Outbox, type SettlementBatch } from './outbox.ts'
 import { Pace } from './pace.ts'

@@ -4,22 +4,10 @@ import { sleep } from '../base/sleep.ts'
 import type { Wakeup } from '../base/wakeup.ts'
 import { BulkSettler, MAX_BATCH } from './bulk-settler.ts'
 import type { ClaimedJob } from './claimed-job.ts'
+import { STALE_BUFFER_MS, shouldSettle, sleepMs, type Wants, wantsOf } from './exchange-rules.ts'
 import type { Outbox, SettlementBatch } from './outbox.ts'
-import { FEW, type Pace } from './pace.ts'
+import type { Pace } from './pace.ts'
 import type { Slots } from './slots.ts'
-
-/** Longest that an outcome waits for others to be recorded with, while there is other work at hand. */
-const LINGER_MS = 4
-/** Completions do not wait if so many of whole leases are there. */
-const LINGER_ENOUGH = 100
-const STALE_BUFFER_MS = 100
-
-/** What a claim is to ask for. */
-export interface Wants {
-  readonly queues: readonly string[]
-  readonly wanted: readonly number[]
-  readonly free: readonly number[]
-}
 
 /**
  * The outcomes of a trade are recorded, and what followed in it failed: they must not be sent again. Sent twice they
@@ -85,74 +73,129 @@ export interface ExchangeOptions {
  * no job runs and every outcome is recorded, or when `signal` aborts.
  */
 export async function runExchange(options: ExchangeOptions, signal: AbortSignal): Promise<void> {
-  const { slots, outbox, pace, wakeup } = options
+  const exchange = new Exchange(options)
   let failures = 0
-  let saidWaiting: boolean | undefined
-  let life = options.life()
-  let flight: Promise<Arrival> | undefined
-  const bulk = new BulkSettler(options)
-  const passedOver = new Set<string>()
-
-  while (!signal.aborted) {
+  while (!signal.aborted && !exchange.hasEnded) {
     try {
-      const landing = flight
-      flight = undefined
-      const arrival = landing === undefined ? NOTHING : await landing
-      if (life !== options.life()) saidWaiting = undefined
-      life = options.life()
-      handBackStale(options)
-      for (const queue of arrival.passedOver) passedOver.add(queue)
-      const startsFirst = arrival.passedOver.length > 0 || options.sawParked()
-      if (startsFirst) {
-        await start(options, arrival)
-        takeIn(options, options.isStopping() ? [] : await options.claimParked())
-      } else for (const [queue, count] of arrival.counts) slotsOf(slots, queue)?.expect(count)
-      for (const queue of passedOver) {
-        if ((slotsOf(slots, queue)?.free ?? 0) > 0 && passedOver.delete(queue)) pace.wake(queue)
-      }
-
-      const nowMs = monotonicMs()
-      pace.update(nowMs)
-      const isStopping = options.isStopping()
-      const mayClaim = !isStopping && life !== 0n
-      const wants = mayClaim ? wantsOf(slots, pace, nowMs) : undefined
-      const modeChanged = mayClaim && saidWaiting !== !pace.busy
-      if (!modeChanged && (wants !== undefined || shouldSettle(options, bulk))) {
-        flight = roundTrip(options, wants, bulk)
-        // Awaited at the top of the loop; until then it must not count as unhandled.
-        flight.catch(() => {})
-      }
-      if (!startsFirst && arrival.jobs.length > 0) await start(options, arrival)
+      await exchange.turn(signal)
       failures = 0
-      if (flight !== undefined) continue
-
-      if (
-        isStopping &&
-        outbox.size === 0 &&
-        !bulk.isBusy &&
-        slots.every((s) => s.running === 0 && s.buffered === 0)
-      )
-        return
-      if (modeChanged) {
-        // Said before the look that follows, so that no job falls between the two.
-        await options.setWaiting(!pace.busy)
-        saidWaiting = !pace.busy
-        if (saidWaiting) pace.startsWaiting(monotonicMs())
-      } else if (!shouldSettle(options, bulk)) {
-        await wakeup.sleep(sleepMs(options, bulk, nowMs, mayClaim), signal)
-        await nextTurn()
-      }
     } catch (error) {
       failures += 1
       const delayMs = options.retryDelayMs(failures)
       options.onError(error instanceof FailedAfterSettlingError ? error.cause : error, delayMs)
-      saidWaiting = undefined
+      exchange.forgetSaid()
       await sleep(delayMs, signal)
     }
   }
-  // Whoever aborted does not wait for what an answer brings; one that fails has no one to tell.
-  await flight?.catch(() => undefined)
-  await bulk.end()
+  await exchange.end()
+}
+
+class Exchange {
+  readonly #options: ExchangeOptions
+  readonly #bulk: BulkSettler
+  /** The statement under way. */
+  #flight: Promise<Arrival> | undefined
+  #life: bigint
+  /** What the database has been told last; undefined if that is not known. */
+  #saidWaiting: boolean | undefined
+  /** Queues in which jobs that need care wait for a free slot. */
+  readonly #passedOver = new Set<string>()
+  hasEnded = false
+
+  constructor(options: ExchangeOptions) {
+    this.#options = options
+    this.#bulk = new BulkSettler(options)
+    this.#life = options.life()
+  }
+
+  forgetSaid(): void {
+    this.#saidWaiting = undefined
+  }
+
+  /** Takes in what the last statement brought, sends the next one, or waits for something to do. */
+  async turn(signal: AbortSignal): Promise<void> {
+    const { pace, wakeup } = this.#options
+    const arrival = await this.#land()
+    const isStarted = await this.#startFirst(arrival)
+    this.#lookForPassedOver()
+
+    const nowMs = monotonicMs()
+    pace.update(nowMs)
+    const mayClaim = !this.#options.isStopping() && this.#life !== 0n
+    const modeChanged = mayClaim && this.#saidWaiting !== !pace.busy
+    if (!modeChanged) this.#send(mayClaim, nowMs)
+    if (!isStarted) await start(this.#options, arrival)
+    if (this.#flight !== undefined) return
+
+    if (this.#isOver()) this.hasEnded = true
+    else if (modeChanged) await this.#sayWaiting()
+    else if (!shouldSettle(this.#options, this.#bulk)) {
+      await wakeup.sleep(sleepMs(this.#options, this.#bulk, nowMs, mayClaim), signal)
+      await nextTurn()
+    }
+  }
+
+  /** Whoever aborted does not wait for what an answer brings; one that fails has no one to tell. */
+  async end(): Promise<void> {
+    await this.#flight?.catch(() => undefined)
+    await this.#bulk.end()
+  }
+
+  async #land(): Promise<Arrival> {
+    const landing = this.#flight
+    this.#flight = undefined
+    const arrival = landing === undefined ? NOTHING : await landing
+    const life = this.#options.life()
+    if (this.#life !== life) this.forgetSaid()
+    this.#life = life
+    handBackStale(this.#options)
+    return arrival
+  }
+
+  /**
+   * Starts what arrived before the next statement, where that depends on which slots are free then. Otherwise counts
+   * it as here, and says false.
+   */
+  async #startFirst(arrival: Arrival): Promise<boolean> {
+    const { slots, sawParked, isStopping, claimParked } = this.#options
+    for (const queue of arrival.passedOver) this.#passedOver.add(queue)
+    if (arrival.passedOver.length > 0 || sawParked()) {
+      await start(this.#options, arrival)
+      takeIn(this.#options, isStopping() ? [] : await claimParked())
+      return true
+    }
+    for (const [queue, count] of arrival.counts) slotsOf(slots, queue)?.expect(count)
+    return arrival.jobs.length === 0
+  }
+
+  #lookForPassedOver(): void {
+    const { slots, pace } = this.#options
+    for (const queue of this.#passedOver) {
+      if ((slotsOf(slots, queue)?.free ?? 0) > 0 && this.#passedOver.delete(queue)) pace.wake(queue)
+    }
+  }
+
+  #send(mayClaim: boolean, nowMs: number): void {
+    const wants = mayClaim ? wantsOf(this.#options, nowMs) : undefined
+    if (wants === undefined && !shouldSettle(this.#options, this.#bulk)) return
+    this.#flight = roundTrip(this.#options, wants, this.#bulk)
+    // Awaited in the next turn; until then it must not count as unhandled.
+    this.#flight.catch(() => {})
+  }
+
+  #isOver(): boolean {
+    const { slots, outbox, isStopping } = this.#options
+    if (!isStopping() || outbox.size > 0 || this.#bulk.isBusy) return false
+    return slots.every((s) => s.running === 0 && s.buffered === 0)
+  }
+
+  /** Said before the look that follows, so that no job falls between the two. */
+  async #sayWaiting(): Promise<void> {
+    const { pace, setWaiting } = this.#options
+    await setWaiting(!pace.busy)
+    this.#saidWaiting = !pace.busy
+    if (this.#saidWaiting) pace.startsWaiting(monotonicMs())
+  }
 }
 
 /** What a round trip brought. */
@@ -226,47 +269,6 @@ function handBackStale({ slots, handBack }: ExchangeOptions): void {
     const stale = queue.takeStale(STALE_BUFFER_MS)
     if (stale.length > 0) handBack(stale)
   }
-}
-
-function wantsOf(slots: readonly Slots[], pace: Pace, nowMs: number): Wants | undefined {
-  const asking = slots.filter((s) => pace.isDue(s.queue, nowMs) && s.wanted > 0)
-  if (asking.length === 0) return undefined
-  let left = MAX_BATCH
-  // Free slots of every queue come before what is claimed ahead for any.
-  const sure = asking.map((s) => take(Math.min(s.free, s.wanted)))
-  const wanted = asking.map((s, index) => {
-    const certain = sure[index] as number
-    if (certain > 0 && pace.asksFew(s.queue)) return Math.min(certain, FEW)
-    return certain + take(s.wanted - certain)
-  })
-  return { queues: asking.map((s) => s.queue), wanted, free: asking.map((s) => s.free) }
-
-  function take(count: number): number {
-    const taken = Math.min(count, left)
-    left -= taken
-    return taken
-  }
-}
-
-/** Outcomes wait for company only while the slots have enough to do meanwhile. */
-function shouldSettle({ outbox, slots, isStopping }: ExchangeOptions, bulk: BulkSettler): boolean {
-  if (outbox.size === 0) return false
-  if (outbox.whole >= LINGER_ENOUGH) return !bulk.isBusy
-  if (outbox.size >= MAX_BATCH || outbox.oldestMs() >= LINGER_MS || isStopping()) return true
-  return !slots.some((s) => s.buffered > 0 || (s.ahead > 0 && s.running > 0))
-}
-
-function sleepMs(
-  { outbox, slots, pace }: ExchangeOptions,
-  bulk: BulkSettler,
-  nowMs: number,
-  mayClaim: boolean,
-): number {
-  const asking = !mayClaim ? [] : slots.filter((s) => s.wanted > 0).map((s) => s.queue)
-  const lookMs = pace.nextLookAtMs(asking) - nowMs
-  const lingerMs = outbox.size > 0 && !bulk.isBusy ? LINGER_MS - outbox.oldestMs() : Number.POSITIVE_INFINITY
-  const staleMs = slots.some((s) => s.buffered > 0) ? STALE_BUFFER_MS / 2 : Number.POSITIVE_INFINITY
-  return Math.max(0.5, Math.min(lookMs, lingerMs, staleMs, 60_000))
 }
 
 function nextTurn(): Promise<void> {

@@ -1,24 +1,16 @@
 import { checkNumber } from '../base/check.ts'
 import { monotonicMs } from '../base/clock.ts'
-import { InvalidArgumentError, SchemaVersionError } from '../base/errors.ts'
+import { InvalidArgumentError } from '../base/errors.ts'
 import type { EventHub } from '../base/events.ts'
 import { limits } from '../base/limits.ts'
-import { Wakeup } from '../base/wakeup.ts'
-import type { Driver, Session } from '../driver/driver.ts'
+import type { Driver } from '../driver/driver.ts'
 import type { Database } from '../driver/operation.ts'
 import type { AnyJob } from '../jobs/define-job.ts'
-import type { ClaimedJob } from './claimed-job.ts'
-import { runExchange } from './exchange.ts'
 import type { ContextServices } from './handler-context.ts'
 import { LoopWatch } from './heartbeat.ts'
 import { Lives } from './lives.ts'
-import { LowWater } from './low-water.ts'
-import { runLeaseCloser } from './maintenance/lease-closer.ts'
-import { runMaintenance } from './maintenance/maintenance.ts'
-import { runSweeper } from './maintenance/sweeper.ts'
-import { reportSettlement } from './report.ts'
+import { type Loops, openSessions, startLoops } from './loops.ts'
 import { Runner } from './runner.ts'
-import { Traffic } from './traffic.ts'
 import { WakeUp } from './wake-up.ts'
 
 export interface WorkerDependencies {
@@ -48,14 +40,13 @@ export interface WorkerSettings {
   readonly endProcessWhenStuck: boolean
 }
 
-const ERROR_DELAY_MAX_MS = 5000
 /** Of a pool of the user's: for claims, maintenance, heartbeats and listening. With none left all would wait for ever. */
 const KEPT_CONNECTIONS = 4
 
 /**
  * A worker: claims jobs of its queues, runs them, records what came of them. Its parts: {@link Lives} keep its
- * leases, {@link Runner} has its attempts, {@link Traffic} and `runExchange` talk with the queue, {@link WakeUp}
- * tells when, `runMaintenance` does what any worker may do for all.
+ * leases, {@link Runner} has its attempts, {@link WakeUp} tells when to look, and its {@link Loops} talk with the queue and
+ * do what any worker may do for all.
  *
  * Modes: *new*, *running* (from `start`), *stopping* (claims nothing more, lets jobs end, then aborts them, then
  * hands back what is left), *stopped*. `start` and `stop` may be called in any order and any number of times.
@@ -68,15 +59,9 @@ export class Worker {
   readonly #lives: Lives
   readonly #runner: Runner
   readonly #wakeUp: WakeUp
-  readonly #lowWater = new LowWater()
-  /** Woken when leases were finished in parts. */
-  readonly #finished = new Wakeup()
   readonly #hardStop = new AbortController()
   readonly #background = new AbortController()
-  #parts:
-    | { readonly traffic: Traffic; readonly sessions: readonly Session[]; readonly loops: Promise<unknown> }
-    | undefined
-  #sawParked = false
+  #loops: Loops | undefined
   #isStopping = false
   /** When a stop aborts what still runs; a second call of `stop` may bring it nearer. */
   #abortAtMs = Number.POSITIVE_INFINITY
@@ -189,24 +174,23 @@ export class Worker {
     }
     await prepareSchema()
     await this.#lives.begin()
-    const session = await driver.session()
-    // Opened when bulk work first wants it.
-    const bulkSession =
-      driver.singleConnection || driver.poolLimit < Number.POSITIVE_INFINITY
-        ? undefined
-        : await driver.session()
-    const maintenanceSession = await driver.session()
-    const traffic = this.#traffic({ ...this.#database, queryable: session })
+    const sessions = await openSessions(driver)
     this.#wakeUp.listen(driver, channel)
-    const background = { ...this.#database, queryable: maintenanceSession }
-    const loops = Promise.all([
-      this.#exchange(traffic, bulkSession && { ...this.#database, queryable: bulkSession }),
-      this.#maintenance(background),
-      this.#sweep(background),
-      this.#closeLeases(traffic, background),
-    ])
-    const sessions = [session, maintenanceSession, ...(bulkSession ? [bulkSession] : [])]
-    this.#parts = { traffic, sessions, loops }
+    this.#loops = startLoops({
+      deps: this.#deps,
+      database: this.#database,
+      sessions,
+      queues: this.#queues,
+      lives: this.#lives,
+      runner: this.#runner,
+      wakeUp: this.#wakeUp,
+      isStopping: () => this.#isStopping,
+      onError: (during, error, retryInMs) => this.#failed(during, error, retryInMs),
+      // Claims nothing more.
+      onUnusableSchema: () => void this.stop(),
+      hardStop: this.#hardStop.signal,
+      background: this.#background.signal,
+    })
     events.emit('worker.started', { workerId: this.#lives.id, queues: this.#queues })
   }
 
@@ -215,8 +199,8 @@ export class Worker {
     this.#isStopping = true
     // A start under way is let through, and then stopped.
     await this.#started?.catch(() => undefined)
-    if (this.#parts === undefined) return
-    const { traffic, sessions, loops } = this.#parts
+    if (this.#loops === undefined) return
+    const { traffic, ended, release } = this.#loops
     this.#runner.handBackBuffers()
     this.#wakeUp.exchange.wake()
     await this.#runner.drain(() => this.#abortAtMs, this.#settings.shutdownGraceMs)
@@ -224,7 +208,7 @@ export class Worker {
     const giveUp = setTimeout(() => this.#hardStop.abort(), this.#settings.leaseMs)
     this.#wakeUp.exchange.wake()
     this.#background.abort()
-    await Promise.all([loops, this.#lives.settle()])
+    await Promise.all([ended, this.#lives.settle()])
     clearTimeout(giveUp)
     await traffic
       .closeFinished(this.#database)
@@ -232,123 +216,13 @@ export class Worker {
       .catch((error: unknown) => this.#failed('ending leases', error, 0))
     const workerId = this.#lives.id
     await this.#lives.end()
-    await Promise.all([this.#wakeUp.close(), ...sessions.map(async (session) => await session.release())])
+    await Promise.all([this.#wakeUp.close(), release()])
     events.emit('worker.stopped', { workerId })
     onStopped(this)
   }
 
-  #traffic(database: Database): Traffic {
-    const { events } = this.#deps
-    return new Traffic({
-      database,
-      queues: this.#queues,
-      events,
-      lowWater: this.#lowWater,
-      workerId: () => this.#lives.id,
-      mayTakeSuspect: () => this.#runner.mayTakeSuspect,
-      onSettled: (settlement, answer) => {
-        // A retry or snooze may be due before the next look at what is scheduled.
-        if (settlement.outcome.to === 'scheduled') this.#wakeUp.maintenance.wake()
-        reportSettlement(events, settlement, answer)
-      },
-      onFinished: () => this.#finished.wake(),
-    })
-  }
-
-  async #exchange(traffic: Traffic, bulk: Database | undefined): Promise<void> {
-    await runExchange(
-      {
-        slots: this.#runner.slots,
-        outbox: this.#runner.outbox,
-        pace: this.#wakeUp.pace,
-        wakeup: this.#wakeUp.exchange,
-        trade: async (settle, wants) => await traffic.trade(settle, wants),
-        sawParked: () => this.#sawParked,
-        claimParked: async () => await this.#claimParked(traffic),
-        settleOthers: async (batch) => await traffic.settleOthers(batch),
-        settleBeside: bulk && (async (batch) => await traffic.settleBeside(bulk, batch)),
-        setWaiting: async (waiting) => await traffic.setWaiting(waiting),
-        life: () => this.#lives.id,
-        handBack: (jobs) => this.#runner.handBack(jobs, this.#isStopping ? 'stopping' : 'busy'),
-        onError: (error, retryInMs) => this.#failed('claiming and settling', error, retryInMs),
-        retryDelayMs: (failures) =>
-          Math.min(ERROR_DELAY_MAX_MS, 50 * 2 ** Math.min(failures, 10)) * (0.5 + Math.random() / 2),
-        isStopping: () => this.#isStopping,
-      },
-      this.#hardStop.signal,
-    )
-  }
-
-  async #maintenance(database: Database): Promise<void> {
-    const { driver, events, jobs, upkeep } = this.#deps
-    await runMaintenance(
-      {
-        driver,
-        database,
-        events,
-        wakeup: this.#wakeUp.maintenance,
-        workerId: () => this.#lives.id,
-        jobNames: [...jobs.keys()],
-        // Under dead rows this look would walk over them all; the sweeper looks then, by windows.
-        queues: () => (this.#lowWater.isMarked ? [] : this.#queues),
-        maxPollMs: () => this.#wakeUp.pollMs,
-        onAvailable: (queues) => {
-          for (const queue of queues) this.#wakeUp.look(queue)
-        },
-        onParked: () => {
-          this.#sawParked = true
-          this.#wakeUp.look()
-        },
-        upkeep,
-        onError: (during, error, retryInMs) => {
-          this.#failed(during, error, retryInMs)
-          // The schema is gone, or not one that this release may touch: claim nothing more.
-          if (error instanceof SchemaVersionError) void this.stop()
-        },
-      },
-      this.#background.signal,
-    )
-  }
-
-  async #sweep(database: Database): Promise<void> {
-    await runSweeper(
-      {
-        database,
-        queues: this.#queues,
-        lowWater: this.#lowWater,
-        onFound: (queue) => this.#wakeUp.look(queue),
-        onError: (error) => this.#failed('sweeping', error, 1000),
-      },
-      this.#background.signal,
-    )
-  }
-
-  async #closeLeases(traffic: Traffic, database: Database): Promise<void> {
-    await runLeaseCloser(
-      {
-        hasFinished: () => traffic.hasFinished,
-        closeFinished: async () => await traffic.closeFinished(database),
-        wakeup: this.#finished,
-        onError: (error, retryInMs) => this.#failed('ending leases', error, retryInMs),
-      },
-      this.#background.signal,
-    )
-  }
-
-  async #claimParked(traffic: Traffic): Promise<readonly ClaimedJob[]> {
-    const free = Math.min(...this.#runner.slots.map((slots) => slots.free))
-    if (!this.#sawParked || free === 0 || this.#lives.id === 0n) return []
-    this.#sawParked = false
-    const jobs = [...this.#deps.jobs.values()]
-    return await traffic.claimParked(
-      free,
-      jobs.map((job) => job.name),
-      jobs.map((job) => job.contract),
-    )
-  }
-
   #lost(workerId: bigint, why: string): void {
-    this.#parts?.traffic.forget()
+    this.#loops?.traffic.forget()
     const jobs = this.#runner.lose(workerId)
     this.#deps.events.emit('lease.lost', { workerId, jobs, why })
   }
