@@ -328,3 +328,27 @@ it('starts what arrived first when jobs that need a free slot were passed over',
   await done
   expect(log.slice(0, 4)).toEqual(['trade 3', 'start a', 'start b', 'trade 1'])
 })
+
+it('looks at once when it has said that it waits no more: nothing is announced from then on', async () => {
+  const log: string[] = []
+  const { options, stop, pace } = setUp(2, {
+    setWaiting: async (waiting) => void log.push(waiting ? 'waits' : 'waits no more'),
+    trade: async () => {
+      log.push('look')
+      return brought([])
+    },
+  })
+  pace.listens(true, 10_000)
+  const done = runExchange(options, stop.signal)
+  await until(() => log.includes('look'))
+  // What was announced came so fast that the worker is busy; its own next look would be at 60 s.
+  pace.update(performance.now())
+  pace.looked('q', { wanted: 1000, got: 999 }, performance.now() + 10_000)
+  pace.update(performance.now() + 300)
+  expect(pace.busy).toBe(true)
+  options.wakeup.wake()
+  await until(() => log.includes('waits no more'))
+  await until(() => log.at(-1) === 'look')
+  stop.abort()
+  await done
+})

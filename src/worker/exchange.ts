@@ -195,6 +195,8 @@ class Exchange {
     await setWaiting(!pace.busy)
     this.#saidWaiting = !pace.busy
     if (this.#saidWaiting) pace.startsWaiting(monotonicMs())
+    // Nobody announces anything any more, and the next look of its own may be far.
+    else pace.wake()
   }
 }
 

@@ -1,7 +1,9 @@
 import { limits } from '../base/limits.ts'
 
-/** How old a mark is before it is used: transactions that commit within this time of their insert are not missed. */
-const LAG_MS = 50
+/** A mark is used after so long even if a transaction of its time still runs. */
+const GIVE_UP_MS = 500
+/** Marks of a class that wait to be used. The oldest is used first, the newest last. */
+const MAX_WAITING = 4
 /** A claim is slow if it takes longer than this, and this for each job it handled, on the server. */
 const SLOW_MS = 4
 const SLOW_PER_JOB_MS = 0.02
@@ -26,9 +28,23 @@ export interface ClassRange {
   readonly upto: bigint
 }
 
+/** Which transactions a look saw the end of: all below `xmin`, and none from `xmax` on. */
+export interface Snapshot {
+  readonly xmin: bigint
+  readonly xmax: bigint
+}
+
 interface Mark {
   readonly atMs: number
   readonly seq: bigint
+  /** Transactions below it had begun when the mark was made. */
+  readonly xmax: bigint
+}
+
+interface ClassMarks {
+  /** Where looks start. */
+  usable: bigint
+  waiting: readonly Mark[]
 }
 
 /**
@@ -36,13 +52,15 @@ interface Mark {
  * again over dead index entries that an old snapshot keeps alive.
  *
  * Two modes. *Plain*, the normal one: claims look at everything. *Marked*, while claims are measurably slow, or so
- * large that they leave dead entries faster than these are cleaned up: they start at a mark, which is at least 50 ms old. What is behind the marks (a transaction that took longer
- * to commit, a job that came back to its old place) is found by the sweeper, which looks through the range in
+ * large that they leave dead entries faster than these are cleaned up: they start at a mark. A mark is used once a
+ * look has gone past it in which all transactions of its time had ended, so that what they enqueued was seen; half a
+ * second later at the latest, since one of them may stay open for long. What is behind the marks for all that (such
+ * a long one commits, a job comes back to its old place) is found by the sweeper, which looks through the range in
  * small windows and reports with {@link found}; the next claim then looks there. The marks never decide what may
  * run, only where to look first.
  */
 export class LowWater {
-  readonly #marks = new Map<string, Mark[]>()
+  readonly #marks = new Map<string, ClassMarks>()
   readonly #found = new Map<string, ClassRange>()
   #slowClaims = 0
   #isMarked = false
@@ -52,7 +70,7 @@ export class LowWater {
   }
 
   /** Where a claim of `queues` is to look: at each as a whole, or, with marks, at one priority after the other. */
-  ranges(queues: readonly string[], nowMs: number): readonly ClassRange[] {
+  ranges(queues: readonly string[]): readonly ClassRange[] {
     if (!this.#isMarked) {
       return queues.map((queue) => ({
         queue,
@@ -62,12 +80,12 @@ export class LowWater {
         upto: LAST,
       }))
     }
-    return queues.flatMap((queue) => PRIORITIES.map((priority) => this.#range(queue, priority, nowMs)))
+    return queues.flatMap((queue) => PRIORITIES.map((priority) => this.#range(queue, priority)))
   }
 
   /** Where the sweeper has to look: everything up to the mark. */
-  behind(queue: string, priority: number, nowMs: number): bigint {
-    return this.#markOf(keyOf(queue, priority), nowMs)
+  behind(queue: string, priority: number): bigint {
+    return this.#markOf(keyOf(queue, priority))
   }
 
   /** The sweeper saw a job of a class within a window. */
@@ -75,20 +93,21 @@ export class LowWater {
     this.#found.set(keyOf(range.queue, range.priority), range)
   }
 
-  /** What a claim has seen: everything of the class up to `seq`, at `nowMs` at the latest. */
-  saw(queue: string, priority: number, seq: bigint, nowMs: number): void {
+  /** What a look with `snapshot` has seen: everything of the class from its mark up to `seq`, at `nowMs` at the latest. */
+  saw(queue: string, priority: number, seq: bigint, snapshot: Snapshot, nowMs: number): void {
     const key = keyOf(queue, priority)
-    const marks = this.#marks.get(key) ?? []
-    const last = marks.at(-1)
-    if (last !== undefined && last.seq >= seq) return
-    // Two marks are enough: one that is old enough, and one that will be.
-    const usable = marks.filter((mark) => nowMs - mark.atMs >= LAG_MS).at(-1)
-    const young = marks.filter((mark) => nowMs - mark.atMs < LAG_MS)
-    this.#marks.set(key, [
-      ...(usable ? [usable] : []),
-      ...(young.length > 0 && young.length < 2 ? young : young.slice(0, 1)),
-      { atMs: nowMs, seq },
-    ])
+    const { usable, waiting } = this.#marks.get(key) ?? { usable: 0n, waiting: [] }
+    const isUsable = (mark: Mark) =>
+      (mark.xmax <= snapshot.xmin && mark.seq <= seq) || nowMs - mark.atMs >= GIVE_UP_MS
+    const still = waiting.filter((mark) => !isUsable(mark))
+    const newest = still.at(-1)?.seq ?? 0n
+    const added = seq > newest && seq > usable ? [{ atMs: nowMs, seq, xmax: snapshot.xmax }] : []
+    this.#marks.set(key, {
+      usable: waiting
+        .filter(isUsable)
+        .reduce((highest, mark) => (mark.seq > highest ? mark.seq : highest), usable),
+      waiting: [...(still.length < MAX_WAITING ? still : still.slice(0, -1)), ...added],
+    })
   }
 
   /** How long a claim took on the server, and how many jobs it settled and claimed. */
@@ -106,19 +125,18 @@ export class LowWater {
     this.#found.clear()
   }
 
-  #range(queue: string, priority: number, nowMs: number): ClassRange {
+  #range(queue: string, priority: number): ClassRange {
     const key = keyOf(queue, priority)
     const found = this.#found.get(key)
     if (found !== undefined) {
       this.#found.delete(key)
       return found
     }
-    return { queue, priority, after: this.#markOf(key, nowMs), lastPriority: priority, upto: LAST }
+    return { queue, priority, after: this.#markOf(key), lastPriority: priority, upto: LAST }
   }
 
-  #markOf(key: string, nowMs: number): bigint {
-    const usable = this.#marks.get(key)?.filter((mark) => nowMs - mark.atMs >= LAG_MS)
-    return usable?.at(-1)?.seq ?? 0n
+  #markOf(key: string): bigint {
+    return this.#marks.get(key)?.usable ?? 0n
   }
 }
 

@@ -211,16 +211,16 @@ export class Traffic {
     if (!request.suspects || look.passedOver || request.upto.some((upto) => upto !== LAST)) return
     const marks = (look.marks ?? []) as readonly (readonly [string | null, number, string])[]
     for (const [queue, priority, seq] of marks) {
-      lowWater.saw(queue ?? (wants.queues[0] as string), priority, BigInt(seq), nowMs)
+      lowWater.saw(queue ?? (wants.queues[0] as string), priority, BigInt(seq), look, nowMs)
     }
     for (const [index, queue] of wants.queues.entries()) {
       if (queue === null || (got.get(queue) ?? 0) >= (wants.wanted[index] as number)) continue
-      for (const priority of PRIORITIES) lowWater.saw(queue, priority, look.horizon, nowMs)
+      for (const priority of PRIORITIES) lowWater.saw(queue, priority, look.horizon, look, nowMs)
     }
   }
 
   #claimRequest({ queues, wanted, free }: Wants): ClaimRequest {
-    const ranges = this.#options.lowWater.ranges(queues as readonly string[], monotonicMs())
+    const ranges = this.#options.lowWater.ranges(queues)
     return {
       workerId: this.#options.workerId(),
       queues,

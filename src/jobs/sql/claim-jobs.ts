@@ -49,6 +49,9 @@ export const claimColumns = {
 export const lookColumns = {
   /** Every job that was visible before this place in the queue was looked at, if fewer came than were asked for. */
   horizon: 'int8',
+  /** Transactions below the first had ended when it looked; the second and later had not begun. */
+  xmin: 'int8',
+  xmax: 'int8',
   /** Jobs that need care were there, and were left for want of a free slot. */
   passedOver: 'bool',
   /** What the statement took on the server. */
@@ -64,11 +67,13 @@ type ClaimPlaceholders = { readonly [K in keyof typeof claimParams]: Placeholder
  * `ctid = any (…)` takes at most what was asked for under every plan: a locking subquery joined to the delete may
  * run once per outer row. The constant limit within is the most that a worker asks for (`MAX_BATCH`); it tells the
  * planner, which cannot know `wanted`, that few rows are read, and keeps it at the index's order. A row that was
- * locked but is not taken is free again at commit.
+ * locked but is not taken is free again at commit. The horizon is read before the rows: later it would cover jobs of
+ * transactions that the snapshot knows nothing of.
  */
 export function claimSteps(t: Objects, p: ClaimPlaceholders): SqlFragment {
   return sql`asked as materialized (
-      select asked.* from unnest(${p.queues}, ${p.wanted}, ${p.free}) with ordinality asked (queue, wanted, free, nth)
+      select asked.*, (select last_value from ${t.job_seq}) as horizon
+      from unnest(${p.queues}, ${p.wanted}, ${p.free}) with ordinality asked (queue, wanted, free, nth)
       where not exists (select from ${t.queue} q where q.name = asked.queue and q.paused_at is not null)
     ), picked as materialized (
       select asked.nth, r.* from asked cross join lateral (
@@ -139,9 +144,11 @@ export function batchAnswer(manyQueues: SqlFragment): SqlFragment {
 }
 
 /** What a claim answers: its `batch`, and what the look at the queues told. */
-export function claimAnswer(t: Objects, p: Pick<ClaimPlaceholders, 'queues'>): SqlFragment {
+export function claimAnswer(p: Pick<ClaimPlaceholders, 'queues'>): SqlFragment {
   return sql`${batchAnswer(sql`cardinality(${p.queues}) > 1`)},
-    (select last_value from ${t.job_seq}) as horizon, (select size from seen) > size as passed_over,
+    coalesce((select max(horizon) from asked), 0) as horizon,
+    pg_snapshot_xmin(pg_current_snapshot())::text::int8 as xmin, pg_snapshot_xmax(pg_current_snapshot())::text::int8 as xmax,
+    (select size from seen) > size as passed_over,
     date_part('epoch', clock_timestamp() - statement_timestamp()) * 1000 as elapsed_ms`
 }
 
@@ -168,7 +175,7 @@ export const claimJobs = operation({
   params: claimParams,
   columns: { ...claimColumns, ...lookColumns },
   text: (t, p) => sql`with ${claimSteps(t, p)}
-    select ${claimAnswer(t, p)} from batch`,
+    select ${claimAnswer(p)} from batch`,
 })
 
 export type ClaimRequest = Params<typeof claimJobs>

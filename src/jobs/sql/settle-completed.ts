@@ -107,7 +107,7 @@ export const settleAndClaim = operation({
   params: { ...settleParams, ...claimParams },
   columns: { ...settledColumns, ...claimColumns, ...lookColumns },
   text: (t, p) => sql`with ${settleSteps(t, p)}, ${claimSteps(t, p)}
-    select ${settledAnswer(p)}, ${claimAnswer(t, p)} from batch`,
+    select ${settledAnswer(p)}, ${claimAnswer(p)} from batch`,
 })
 
 export type SettleRequest = Params<typeof settleCompleted>

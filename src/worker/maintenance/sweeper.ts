@@ -53,7 +53,7 @@ async function sweepClass(
   { queue, priority }: { readonly queue: string; readonly priority: number },
   signal: AbortSignal,
 ): Promise<number> {
-  const end = lowWater.behind(queue, priority, performance.now())
+  const end = lowWater.behind(queue, priority)
   let window = FIRST_WINDOW
   let totalMs = 0
   let sinceRestMs = 0
