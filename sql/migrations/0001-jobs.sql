@@ -340,6 +340,46 @@ begin
 end
 $function$;
 
+-- What enqueue_jobs does, for jobs that differ in nothing but their input: `head` is an item without `i` and `id`. To read
+-- each item whole is two fifths of what enqueue_jobs takes for many. Gives the ids in the order of the inputs.
+create function :schema.enqueue_alike_jobs(head json, inputs json, out ids bigint[]) returns bigint[]
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $function$
+declare
+  job record;
+  due_at timestamptz;
+  is_due boolean;
+begin
+  select x.* into job from json_to_record(head) as x
+    (n text, q text, p smallint, m smallint, "at" float8, "in" float8, c text, t text, x json);
+  due_at := case when job."at" is not null then to_timestamp(job."at" / 1000)
+                 when job."in" > 0 then clock_timestamp() + job."in" * interval '1 millisecond' end;
+  is_due := due_at <= clock_timestamp() is not false;
+
+  with item as materialized (
+    select nextval(':schema.job_seq'::regclass) as id, x.i, x.o from json_array_elements(inputs) with ordinality x (i, o)
+  ), stored as (
+    insert into :schema.job (id, enqueued_at, run_at, priority, max_attempts, name, queue, tenant, contract, context, input)
+    select item.id, statement_timestamp(), due_at, job.p, job.m, job.n, job.q, coalesce(job.t, ''), job.c, job.x, item.i
+    from item
+  ), now_ready as (
+    insert into :schema.ready (seq, job_id, priority, attempts, crashes, care, queue)
+    select item.id, item.id, job.p, 0, 0, case when job.m = 1 then 1 else 0 end, job.q from item where is_due
+  ), later as (
+    insert into :schema.scheduled (run_at, job_id, priority, attempts, crashes, retrying, queue)
+    select due_at, item.id, job.p, 0, 0, false, job.q from item where not is_due
+  )
+  select array_agg(item.id order by item.o) into ids from item;
+
+  if is_due then
+    if exists (select from :schema.waiter w where w.queue = job.q) then
+      perform pg_notify(:channel, to_hex(hashtextextended(job.q, 0)));
+    end if;
+  elsif due_at < clock_timestamp() + interval '1 minute' and exists (select from :schema.waiter) then
+    perform pg_notify(:channel, 'due');
+  end if;
+end
+$function$;
+
 -- As enqueue_jobs, for items of which some carry `u` (unique key) or `k` (idempotency key, with `e`, how
 -- long its answer is kept, in ms). Gives [[id, status], …] in the order of the items, with status 'created'
 -- or 'existing'.

@@ -48,7 +48,8 @@ export class App {
   /** Work of our own that a call sets off must not count as inside the caller's transaction. */
   readonly #outside = new AsyncResource('holdfast.app')
   #coveredUpTo = 0n
-  #upkeeps = 0
+  /** Begins anywhere, so that workers that start together do not all look at once. */
+  #upkeeps = Math.floor(Math.random() * PRUNE_EVERY)
   #covering: Promise<void> | undefined
 
   /** @internal Use {@link defineApp}. */

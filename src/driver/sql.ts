@@ -36,6 +36,7 @@ const objectNames = [
   'attempt',
   'attempt_end',
   'ensure_partitions',
+  'enqueue_alike_jobs',
   'enqueue_jobs',
   'enqueue_keyed_jobs',
   'id_range',

@@ -6,6 +6,7 @@ import { type Database, runOne } from '../driver/operation.ts'
 import { Coalescer } from './coalescer.ts'
 import type { AnyJob } from './define-job.ts'
 import type { EnqueueAnswer, EnqueueOptions } from './enqueue-options.ts'
+import { enqueueAlikeJobs } from './sql/enqueue-alike-jobs.ts'
 import { enqueueJobs } from './sql/enqueue-jobs.ts'
 import { enqueueKeyedJobs } from './sql/enqueue-keyed-jobs.ts'
 import { type Validation, validate } from './validate.ts'
@@ -33,8 +34,13 @@ export interface EnqueuerDependencies {
 export interface Item {
   readonly queue: string
   readonly keyed: boolean
-  readonly json: string
+  /** All but the input, as the members of a JSON object without its braces; shared by jobs without options. */
+  readonly head: string
+  /** JSON text. */
+  readonly input: string
 }
+
+type Head = Omit<Item, 'input'>
 
 /**
  * Enqueues by every door: everything is checked before anything is sent, then one statement stores all.
@@ -46,13 +52,13 @@ export class Enqueuer {
   readonly #deps: EnqueuerDependencies
   readonly #coalescer: Coalescer<Item, string>
   /** The part of an item's JSON that is the same for every enqueue of a job without options. */
-  readonly #heads = new WeakMap<AnyJob, string>()
+  readonly #heads = new WeakMap<AnyJob, Head>()
 
   constructor(deps: EnqueuerDependencies) {
     this.#deps = deps
     this.#coalescer = new Coalescer(async (items) => await this.#store(deps.database, items), {
       maxItems: 1000,
-      sizeOf: (item) => item.json.length,
+      sizeOf: (item) => item.head.length + item.input.length,
       maxSize: 8 * 1024 * 1024,
     })
   }
@@ -112,10 +118,9 @@ export class Enqueuer {
   }
 
   async #store(database: Database, items: readonly Item[]): Promise<readonly string[]> {
-    const { ids } = await runOne(database, enqueueJobs, { items: listOf(items) })
-    const parsed = JSON.parse(ids) as string[]
-    this.#deps.onStored(parsed.at(-1) ?? '0', database === this.#deps.database ? items : [])
-    return parsed
+    const ids = await storeItems(database, items)
+    this.#deps.onStored(ids.at(-1) ?? '0', database === this.#deps.database ? items : [])
+    return ids
   }
 
   /** `at` is what the options are in errors: a name, or the index in a bulk call. A promise only for an async schema. */
@@ -127,25 +132,23 @@ export class Enqueuer {
     const finish = ({ issues }: Validation): Item => {
       if (issues !== undefined) throw new InvalidInputError({ job: job.name, issues })
       const json = toStorableJson(input, { field: 'input', maxBytes: limits.inputBytes.default })
-      const { queue, keyed, json: head } = this.#headOf(job, options, at)
-      return { queue, keyed, json: `${head}${json}}` }
+      const { queue, keyed, head } = this.#headOf(job, options, at)
+      return { queue, keyed, head, input: json }
     }
     return validation instanceof Promise ? validation.then(finish) : finish(validation)
   }
 
-  #headOf(job: AnyJob, options: EnqueueOptions, at: At): Item {
-    if (hasNone(options)) {
-      let json = this.#heads.get(job)
-      if (json === undefined) {
-        json = this.#writeHead(job, {}, at).json
-        this.#heads.set(job, json)
-      }
-      return { queue: job.queue, keyed: false, json }
+  #headOf(job: AnyJob, options: EnqueueOptions, at: At): Head {
+    if (!hasNone(options)) return this.#writeHead(job, options, at)
+    let head = this.#heads.get(job)
+    if (head === undefined) {
+      head = this.#writeHead(job, {}, at)
+      this.#heads.set(job, head)
     }
-    return this.#writeHead(job, options, at)
+    return head
   }
 
-  #writeHead(job: AnyJob, options: EnqueueOptions, at: At): Item {
+  #writeHead(job: AnyJob, options: EnqueueOptions, at: At): Head {
     const field = (name: string) => `${nameOf(at)}.${name}`
     const queue = options.queue === undefined ? job.queue : checkName(field('queue'), options.queue)
     if (!this.#deps.queues.has(queue)) {
@@ -187,7 +190,7 @@ export class Enqueuer {
     return {
       queue,
       keyed: uniqueKey !== undefined || idempotencyKey !== undefined,
-      json: `${json.slice(0, -1)},"i":`,
+      head: json.slice(1, -1),
     }
   }
 }
@@ -215,5 +218,16 @@ function nameOf(at: At): string {
 }
 
 function listOf(items: readonly Item[]): string {
-  return `[${items.map((item) => item.json).join(',')}]`
+  return `[${items.map(({ head, input }) => `{${head},"i":${input}}`).join(',')}]`
+}
+
+/** By the quicker statement where that can be. */
+async function storeItems(database: Database, items: readonly Item[]): Promise<readonly string[]> {
+  const head = items[0]?.head
+  if (items.length > 1 && items.every((item) => item.head === head)) {
+    const inputs = `[${items.map(({ input }) => input).join(',')}]`
+    return (await runOne(database, enqueueAlikeJobs, { head: `{${head}}`, inputs })).ids
+  }
+  const { ids } = await runOne(database, enqueueJobs, { items: listOf(items) })
+  return JSON.parse(ids) as string[]
 }

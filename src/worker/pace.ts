@@ -7,7 +7,7 @@ const RATE_WINDOW_MS = 200
 const BUSY_LOOK_MS = 1.5
 const BUSY_LOOK_MAX_MS = 50
 /** Looks after saying that it sleeps: an enqueue may have looked for sleepers before, and committed after. */
-const RECHECK_AT_MS = [20, 120, 620, 2620] as const
+const RECHECK_AT_MS = [20, 120, 620] as const
 /** Waits between looks of a worker that hears nothing, from the last job that it found. */
 const DEAF_LOOK_MS = [20, 100, 500, 2000] as const
 
@@ -15,7 +15,7 @@ const DEAF_LOOK_MS = [20, 100, 500, 2000] as const
 export const FEW = 16
 
 /** Looks by the exchange itself, in units of the maintenance loop's. */
-const FALLBACK = 6
+const FALLBACK = 60
 
 interface QueuePace {
   lookAtMs: number
@@ -30,7 +30,7 @@ interface QueuePace {
  * Two modes. *Waiting*: the worker has said that it sleeps; enqueues notify it, and a look follows at once. Looks
  * of its own come a few times after it has said so, and then rarely, or, while it hears nothing, at growing
  * intervals from the last job. The guarantee, if every notification is lost, is the maintenance loop's look every
- * `maxPollMs`; this one's own interval ends at six times that. *Busy*: jobs come so fast that it looks by itself
+ * `maxPollMs`; this one's own interval ends at sixty times that. *Busy*: jobs come so fast that it looks by itself
  * every 1.5 ms or so, and enqueues, which then find no sleeper, pay nothing: a NOTIFY in each commit would make all
  * commits queue for one lock.
  *

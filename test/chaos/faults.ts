@@ -232,6 +232,7 @@ const workerStatements = [
 ]
 const producerStatements = [
   'enqueue_jobs',
+  'enqueue_alike_jobs',
   'enqueue_keyed_jobs',
   'enqueue_keyed_jobs',
   'commit',

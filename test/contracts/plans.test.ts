@@ -4,6 +4,7 @@ import { type Database, type Params, type ParamType, run } from '../../src/drive
 import { claimFewJobs } from '../../src/jobs/sql/claim-few-jobs.ts'
 import { claimJobs } from '../../src/jobs/sql/claim-jobs.ts'
 import { closeLeases } from '../../src/jobs/sql/close-leases.ts'
+import { enqueueAlikeJobs } from '../../src/jobs/sql/enqueue-alike-jobs.ts'
 import { enqueueJobs } from '../../src/jobs/sql/enqueue-jobs.ts'
 import { enqueueKeyedJobs } from '../../src/jobs/sql/enqueue-keyed-jobs.ts'
 import { findOutcome } from '../../src/jobs/sql/find-outcome.ts'
@@ -77,6 +78,10 @@ async function planInside(connection: Client): Promise<void> {
   const item = { n: 'job 1', q: 'default', p: 0, m: 20, i: 1, u: 'u', k: 'k', e: 1e6 }
   await connection.query('begin')
   for (let call = 0; call < 10; call += 1) {
+    await connection.query('select holdfast.enqueue_alike_jobs($1, $2)', [
+      JSON.stringify({ ...item, in: call % 2 ? 1e6 : 0 }),
+      '[1, 2]',
+    ])
     await connection.query('select holdfast.enqueue_jobs($1)', [
       JSON.stringify([{ ...item, in: call % 2 ? 1e6 : 0 }]),
     ])
@@ -478,6 +483,14 @@ describe.each(['kept since the tables were empty', 'made now'] as const)(
         when,
         'producer',
       )
+      expect(scanned).toEqual({})
+      expect(pages).toBeLessThan(1000 + 30 * BATCH)
+    })
+
+    it('enqueue_alike_jobs costs what it stores', async () => {
+      const head = JSON.stringify({ n: 'job 1', q: 'default', p: 0, m: 20, c: 'c' })
+      const inputs = JSON.stringify(upTo(0, BATCH))
+      const { pages, scanned } = await explain(enqueueAlikeJobs, { head, inputs }, when, 'producer')
       expect(scanned).toEqual({})
       expect(pages).toBeLessThan(1000 + 30 * BATCH)
     })

@@ -226,6 +226,49 @@ describeEachHome('enqueue', ({ open }) => {
     expect(wrong).toEqual({ n: 0 })
   })
 
+  it('stores the same rows for jobs that are alike in all but their input, one by one, and among others', async () => {
+    await using home = await open({ jobs: [order] })
+    for (const options of [
+      {},
+      { priority: 9, maxAttempts: 1, queue: 'default' },
+      { delayMs: 3_600_000 },
+      { runAt: new Date('2999-01-01T09:00:00.123Z') },
+      { runAt: new Date('2001-01-01T00:00:00Z') },
+    ]) {
+      const item = (orderId: string) => ({ job: order, input: { orderId }, ...options })
+      const alike = await home.app.enqueueMany(['é"\\\'😀', 'b', 'c'].map(item))
+      const [among] = await home.app.enqueueMany([item('é"\\\'😀'), { job: note, input: 1 }])
+      const alone = await home.app.enqueue(order, { orderId: 'é"\\\'😀' }, options)
+
+      const ids = [alike[0]?.id, among?.id, alone.id]
+      expect(new Set(ids).size).toBe(3)
+      const facts = await home.sql(
+        `select name, queue, tenant, priority, max_attempts, unique_key, contract, context, input::text as input, run_at is null as at_once
+         from holdfast.job where id = any ($1::int8[])`,
+        [ids],
+      )
+      expect(facts).toHaveLength(3)
+      expect(facts[1]).toEqual(facts[0])
+      expect(facts[2]).toEqual(facts[0])
+      const places = await home.sql(
+        `select 'ready' as place, priority, attempts, crashes, care, queue, null as run_at, seq = job_id as in_order
+           from holdfast.ready where job_id = any ($1::int8[])
+         union all
+         select 'scheduled', priority, attempts, crashes, null, queue, date_trunc('hour', run_at), retrying
+           from holdfast.scheduled where job_id = any ($1::int8[])`,
+        [ids],
+      )
+      expect(places).toHaveLength(3)
+      expect(places[1]).toEqual(places[0])
+      expect(places[2]).toEqual(places[0])
+      const inputs = await home.sql(
+        `select input ->> 'orderId' as id from holdfast.job where id = any ($1::int8[]) order by array_position($1::int8[], id)`,
+        [alike.map(({ id }) => id)],
+      )
+      expect(inputs.map(({ id }) => id)).toEqual(['é"\\\'😀', 'b', 'c'])
+    }
+  })
+
   it('stores all of a bulk or nothing', async () => {
     await using home = await open()
     const jobs = Array.from({ length: 10_000 }, (_, i) => ({
