@@ -27,7 +27,6 @@ export interface ClaimedJob {
 
 type Extra = readonly [care: number, keyed: boolean, runAt: number | null, tenant: string, context: unknown]
 const NO_EXTRA: Extra = [0, false, null, '', null]
-const NO_EXTRAS: Readonly<Record<string, Extra>> = {}
 
 /** The jobs of a claim under their new lease, in the order in which they are to start. `queue` is the one of all if one was asked. */
 export function readBatch(batch: ClaimedBatch, lease: Lease, queue: string): readonly ClaimedJob[] {
@@ -38,9 +37,10 @@ export function readBatch(batch: ClaimedBatch, lease: Lease, queue: string): rea
   const maxAttempts = batch.maxAttempts ?? []
   const enqueuedAts = batch.enqueuedAts ?? []
   const inputs = batch.inputs as readonly unknown[]
-  const extras = (batch.extras as Readonly<Record<string, Extra>> | null) ?? NO_EXTRAS
+  const extras = batch.extras as Readonly<Record<string, Extra>> | null
   return ids.map((id, i) => {
-    const [care, keyed, runAt, tenant, context] = extras[id] ?? NO_EXTRA
+    // Looked up only where there is something: a name of a property made for each id costs more than all the rest.
+    const [care, keyed, runAt, tenant, context] = extras?.[id] ?? NO_EXTRA
     const enqueuedAtMs = numberOf(enqueuedAts[i])
     return {
       id,

@@ -101,7 +101,7 @@ export class Traffic {
   async settleOthers(batch: SettlementBatch): Promise<void> {
     const answer = await runOne(this.#options.database, settleAttempts, {
       workerId: batch.workerId,
-      tokens: [...new Set(batch.settlements.map((s) => s.job.lease))].map((lease) => lease.token),
+      tokens: [...leasesOf(batch.settlements).keys()].map((lease) => lease.token),
       items: `[${batch.settlements.map(itemOf).join(',')}]`,
       keep: limits.errorHistory.default,
     })
@@ -266,14 +266,12 @@ export class Traffic {
   ): void {
     const refused = answer.refused === null ? undefined : new Set(answer.refused as readonly string[])
     const cancelled = answer.cancelled === null ? undefined : new Set(answer.cancelled as readonly string[])
-    const settled = new Map<Lease, number>()
     for (const settlement of settlements) {
-      const { id, lease } = settlement.job
-      settled.set(lease, (settled.get(lease) ?? 0) + 1)
+      const { id } = settlement.job
       const is = refused?.has(id) ? 'refused' : cancelled?.has(id) ? 'cancelled' : 'recorded'
       this.#options.onSettled(settlement, is)
     }
-    for (const [lease, count] of settled) {
+    for (const [lease, count] of leasesOf(settlements)) {
       lease.unsettled -= count
       if (lease.unsettled > 0 || !this.#open.has(lease.token)) continue
       if (count === lease.size && refused === undefined) this.#open.delete(lease.token)
@@ -296,20 +294,30 @@ export function factsOf(job: ClaimedJob): JobFacts {
   }
 }
 
+/** How many of the settlements are of each lease. Those of one lease mostly follow each other. */
+function leasesOf(settlements: readonly Settlement[]): ReadonlyMap<Lease, number> {
+  const counts = new Map<Lease, number>()
+  let from = 0
+  for (const [index, { job }] of settlements.entries()) {
+    if (settlements[index + 1]?.job.lease === job.lease) continue
+    counts.set(job.lease, (counts.get(job.lease) ?? 0) + index + 1 - from)
+    from = index + 1
+  }
+  return counts
+}
+
 function settleRequest({ settlements, workerId }: SettlementBatch): SettleRequest {
-  const leases = new Map<Lease, number>()
-  const nth = settlements.map(({ job }) => {
-    const known = leases.get(job.lease)
-    if (known !== undefined) return known
-    leases.set(job.lease, leases.size + 1)
-    return leases.size
-  })
+  const leases = [...leasesOf(settlements).keys()]
+  let nth = 0
   const results = settlements.map(({ outcome }) => (outcome.to === 'completed' ? outcome.result : null))
   return {
     workerId,
-    tokens: [...leases.keys()].map((lease) => lease.token),
+    tokens: leases.map((lease) => lease.token),
     jobIds: settlements.map((s) => s.job.id),
-    leases: nth,
+    leases: settlements.map(({ job }) => {
+      if (leases[nth - 1] !== job.lease) nth = leases.indexOf(job.lease) + 1
+      return nth
+    }),
     places: settlements.map((s) => s.job.place),
     durationsMs: settlements.map((s) => Math.round(s.durationMs)),
     results: results.some((result) => result !== null) ? results : [],
