@@ -33,11 +33,11 @@ export interface Scale {
 }
 
 export const FULL: Scale = {
-  singlesMs: 2_000,
-  warmUpJobs: 2_000,
+  singlesMs: 5_000,
+  warmUpJobs: 4_000,
   bulkJobs: 100_000,
   drainJobs: 100_000,
-  pacedMs: 5_000,
+  pacedMs: 15_000,
   backlogJobs: 1_000_000,
   pinnedMs: 120_000,
   beforeMs: 10_000,
@@ -45,8 +45,8 @@ export const FULL: Scale = {
 }
 
 export const QUICK: Scale = {
-  singlesMs: 700,
-  warmUpJobs: 1_000,
+  singlesMs: 2_000,
+  warmUpJobs: 2_000,
   bulkJobs: 50_000,
   drainJobs: 60_000,
   pacedMs: 4_000,

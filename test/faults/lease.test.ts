@@ -416,6 +416,36 @@ it('a completion whose answer was lost is recorded once, and told as completed, 
   await eventually('no lease is left', async () => (await db.sql('select from holdfast.lease')).length === 0)
 })
 
+it('in bulk, where completions go beside the claims, a lost answer loses nothing and tells nothing twice', async () => {
+  const jobs = 8000
+  let runs = 0
+  const job = defineJob({
+    name: 'plain',
+    input: anything<number>(),
+    idempotent: true,
+    handler: () => void (runs += 1),
+  })
+  await using db = await createDatabase()
+  await using proxy = await startProxy(db.url)
+  await using opened = appOn(db, { jobs: [job], database: proxy.url() })
+  await using producer = appOn(db, { jobs: [job] })
+  let told = 0
+  opened.app.events.on('job.completed', () => void (told += 1))
+  await producer.app.enqueueMany(Array.from({ length: jobs }, (_, i) => ({ job, input: i })))
+  const hit = proxy.dropAnswer(/settle_completed/)
+  await opened.app.worker().start()
+  await hit
+  await eventually('all have ended', async () => {
+    const [row] = await db.sql<{ ended: number }>('select count(*)::int as ended from holdfast.outcome')
+    return row?.ended === jobs && told === jobs
+  })
+  await eventually('no lease is left', async () => (await db.sql('select from holdfast.lease')).length === 0)
+
+  expect(runs).toBe(jobs)
+  expect(opened.events.of('write.refused')).toEqual([])
+  expect(opened.events.of('worker.error').length).toBeGreaterThan(0)
+})
+
 it('a store that keeps the highest fencing token refuses the write of a worker that was passed over', async () => {
   const errand = errandsOf()
   await using opened = await openApp({ jobs: [errand] })
