@@ -118,7 +118,7 @@ it('has a lease ended by a statement of its own when it was settled in parts, an
   }
   const { traffic, sent, database } = setUp({
     claim_jobs: () => claimed,
-    settle_completed: () => ({ refused: null, cancelled: null }),
+    settle_completed: () => ({ refused: null, cancelled: null, closed: null }),
     close_leases: () => ({ left: null }),
   })
   const { jobs } = await traffic.trade(undefined, wants)
@@ -185,4 +185,27 @@ it('asks for a few by the small statement, and by the large one when only suspec
   await traffic.trade(undefined, few)
   await traffic.trade(undefined, { ...few, free: [1] })
   expect(sent).toEqual(['claim_few_jobs', 'claim_few_jobs', 'claim_few_jobs', 'claim_jobs', 'claim_jobs'])
+})
+
+it('believes that a lease has ended only if the answer says so, however much of it was settled at once', async () => {
+  const job = { place: '1', job_id: '3', attempt: '1', care: '0', name: 'a', max_attempts: '20', tenant: '' }
+  const more = { keyed: 'f', enqueued_at: '5', run_at: null, context: null, input: '1', suspects: null }
+  const closed = ['{7}', null]
+  let token = 6
+  const { traffic } = setUp({
+    claim_few_jobs: () => ({ ...job, ...more, token: String((token += 1)) }),
+    settle_attempts: () => ({ refused: null, cancelled: null, closed: closed.shift() ?? null }),
+  })
+  for (const finished of [false, true]) {
+    const { jobs } = await traffic.trade(undefined, few)
+    const settlements = jobs.map((one) => ({
+      job: one,
+      durationMs: 1,
+      endedAtMs: 0,
+      outcome: { to: 'cancelled', reason: 'x' } as const,
+      error: undefined,
+    }))
+    await traffic.settleOthers({ workerId: 1n, settlements })
+    expect(traffic.hasFinished).toBe(finished)
+  }
 })

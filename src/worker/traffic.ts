@@ -8,8 +8,8 @@ import { type ClaimedBatch, type ClaimRequest, claimJobs, type Look } from '../j
 import { claimParkedJobs } from '../jobs/sql/claim-parked-jobs.ts'
 import { closeLeases } from '../jobs/sql/close-leases.ts'
 import { releaseUnknownLeases } from '../jobs/sql/release-unknown-leases.ts'
-import { type AttemptItem, settleAttempts } from '../jobs/sql/settle-attempts.ts'
-import { type SettleRequest, settleAndClaim, settleCompleted } from '../jobs/sql/settle-completed.ts'
+import { settleAttempts } from '../jobs/sql/settle-attempts.ts'
+import { type Settled, settleAndClaim, settleCompleted } from '../jobs/sql/settle-completed.ts'
 import { startWaiting } from '../jobs/sql/start-waiting.ts'
 import { stopWaiting } from '../jobs/sql/stop-waiting.ts'
 import { type ClaimedJob, readBatch, readFew } from './claimed-job.ts'
@@ -19,6 +19,7 @@ import { Lease } from './lease.ts'
 import { LAST, type LowWater, PRIORITIES } from './low-water.ts'
 import type { Settlement, SettlementBatch } from './outbox.ts'
 import { FEW } from './pace.ts'
+import { itemOf, leasesOf, settleRequest } from './settle-request.ts'
 
 /** A claim whose connection broke may still be under way on the server, and commit: look again after so long. */
 const LATE_COMMIT_MS = 60_000
@@ -260,10 +261,7 @@ export class Traffic {
     return lease
   }
 
-  #answered(
-    settlements: readonly Settlement[],
-    answer: { readonly refused: unknown; readonly cancelled: unknown },
-  ): void {
+  #answered(settlements: readonly Settlement[], answer: Settled): void {
     const refused = answer.refused === null ? undefined : new Set(answer.refused as readonly string[])
     const cancelled = answer.cancelled === null ? undefined : new Set(answer.cancelled as readonly string[])
     for (const settlement of settlements) {
@@ -274,7 +272,7 @@ export class Traffic {
     for (const [lease, count] of leasesOf(settlements)) {
       lease.unsettled -= count
       if (lease.unsettled > 0 || !this.#open.has(lease.token)) continue
-      if (count === lease.size && refused === undefined) this.#open.delete(lease.token)
+      if (answer.closed?.includes(String(lease.token))) this.#open.delete(lease.token)
       else {
         this.#finished.push(lease)
         this.#options.onFinished()
@@ -292,60 +290,4 @@ export function factsOf(job: ClaimedJob): JobFacts {
     attempt: job.attempt,
     fencingToken: job.lease.token,
   }
-}
-
-/** How many of the settlements are of each lease. Those of one lease mostly follow each other. */
-function leasesOf(settlements: readonly Settlement[]): ReadonlyMap<Lease, number> {
-  const counts = new Map<Lease, number>()
-  let from = 0
-  for (const [index, { job }] of settlements.entries()) {
-    if (settlements[index + 1]?.job.lease === job.lease) continue
-    counts.set(job.lease, (counts.get(job.lease) ?? 0) + index + 1 - from)
-    from = index + 1
-  }
-  return counts
-}
-
-function settleRequest({ settlements, workerId }: SettlementBatch): SettleRequest {
-  const leases = [...leasesOf(settlements).keys()]
-  let nth = 0
-  const results = settlements.map(({ outcome }) => (outcome.to === 'completed' ? outcome.result : null))
-  return {
-    workerId,
-    tokens: leases.map((lease) => lease.token),
-    jobIds: settlements.map((s) => s.job.id),
-    leases: settlements.map(({ job }) => {
-      if (leases[nth - 1] !== job.lease) nth = leases.indexOf(job.lease) + 1
-      return nth
-    }),
-    places: settlements.map((s) => s.job.place),
-    durationsMs: settlements.map((s) => Math.round(s.durationMs)),
-    results: results.some((result) => result !== null) ? results : [],
-    keyedIds: settlements.filter((s) => s.job.keyed).map((s) => s.job.id),
-  }
-}
-
-/** Tries with all it says, before an outcome is recorded without what may be at fault. */
-const FULL_TRIES = 3
-const UNSTORABLE =
-  '{"name":"UnstorableOutcomeError","message":"PostgreSQL refused to store what this attempt left"}'
-
-/** Results and errors are JSON text already and go in as they are. */
-function itemOf({ job, outcome, durationMs, failures = 0 }: Settlement): string {
-  const item: AttemptItem = {
-    token: String(job.lease.token),
-    job: job.id,
-    to: outcome.to,
-    ms: Math.round(durationMs),
-    ...('ended' in outcome ? { ended: outcome.ended } : {}),
-    ...(outcome.to === 'parked' ? { ended: 'parked' as const, contract: outcome.contract } : {}),
-    ...('delayMs' in outcome ? { delay: outcome.delayMs } : {}),
-    ...('reason' in outcome ? { reason: outcome.reason } : {}),
-    ...(outcome.to === 'completed' ? { late: outcome.late } : {}),
-  }
-  const json = JSON.stringify(item).slice(0, -1)
-  if (failures >= FULL_TRIES) return `${json},"error":${UNSTORABLE}}`
-  const result = outcome.to === 'completed' && outcome.result !== null ? `,"result":${outcome.result}` : ''
-  const error = 'error' in outcome && outcome.error ? `,"error":${outcome.error}` : ''
-  return `${json}${result}${error}}`
 }

@@ -35,7 +35,7 @@ export interface AttemptItem {
 export const settleAttempts = operation({
   name: 'settle_attempts',
   params: { workerId: 'int8', tokens: 'int8[]', items: 'json', keep: 'int4' },
-  columns: { refused: 'json?', cancelled: 'json?' },
+  columns: { refused: 'json?', cancelled: 'json?', closed: 'int8[]?' },
   text: (t, p) => sql`with ${fenceStep(t, p)}, held as materialized (
       select fence.token, fence.cancelled, fence.cancel_reasons, h.job_id, h.seq, coalesce(h.attempt, 1::int2) as attempt,
         coalesce(h.crashes, 0::int2) as crashes
@@ -100,8 +100,9 @@ export const settleAttempts = operation({
       select token, count(*) as jobs from (
         select token from mine
         union all
-        select token from held join given using (token)
-        where held.job_id = given.job and (select true from ${jobRow(t, sql`held.job_id`)} j) is null
+        select gone.token from (
+          select given.token, given.job from given left join lateral ${jobRow(t, sql`given.job`)} j on true where j.id is null
+        ) gone join held on held.token = gone.token and held.job_id = gone.job
       ) settled group by token
     ), ${closeStep(t, sql`tally`)}
     select
@@ -117,6 +118,7 @@ export const settleAttempts = operation({
         select g.job from given g where g."to" <> 'cancelled'
           and (select o.state from ${t.outcome} o where o.job_id = g.job and o.token = g.token limit 1) = 'cancelled'
       ) c) as cancelled,
+      (select array_agg(token)::text from closed) as closed,
       (select ${t.announce}(array_agg(distinct queue)) from mine where goes = 'ready') as announced`,
 })
 

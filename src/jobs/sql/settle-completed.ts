@@ -46,7 +46,7 @@ export function closeStep(t: Objects, tally: SqlFragment): SqlFragment {
   return sql`closed as (
       delete from ${t.lease} where token = any (array(
         select fence.token from fence join ${tally} tally using (token) where cardinality(fence.job_ids) = tally.jobs
-      ))
+      )) returning token
     )`
 }
 
@@ -73,6 +73,8 @@ const settledColumns = {
   refused: 'json?',
   /** Jobs that had been cancelled before they completed. */
   cancelled: 'json?',
+  /** Leases that ended with this. */
+  closed: 'int8[]?',
 } as const
 
 function settledAnswer(p: SettlePlaceholders): SqlFragment {
@@ -81,7 +83,8 @@ function settledAnswer(p: SettlePlaceholders): SqlFragment {
       ) end as refused,
       case when (select sum(cancelled) from tally) > 0 then (
         select json_agg(job_id::text)::text from ended where state = 'cancelled'
-      ) end as cancelled`
+      ) end as cancelled,
+      (select array_agg(token)::text from closed) as closed`
 }
 
 /**
