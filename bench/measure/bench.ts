@@ -258,12 +258,13 @@ export async function drain(bench: Bench, store: Store, settings: DrainSettings)
       workers.map((worker) => worker.ask('startWorker', concurrency, ledger.capacity, 'none')),
     )
     await waitForRuns(workers, jobs)
+    // Before the harness sends a million counts from the same process.
+    const usages = await Promise.all(workers.map((worker) => worker.ask('usage')))
     const runs = await Promise.all(workers.map((worker) => worker.ask('runs')))
     await Promise.all(workers.map((worker) => worker.ask('stopWorker')))
     // What ran while the workers were stopping is no part of the rate, but of the account.
     const all = await Promise.all(workers.map((worker) => worker.ask('runs')))
     for (const one of all) ledger.add(one)
-    const usages = await Promise.all(workers.map((worker) => worker.ask('usage')))
     const used = await spent()
     const [counts] = await Promise.all(workers.slice(0, 1).map((worker) => worker.ask('counts')))
     const firstAt = Math.min(...runs.map((one) => one.firstAt))

