@@ -15,13 +15,13 @@ import type { EnqueueAnswer, EnqueueOptions } from '../jobs/enqueue-options.ts'
 import { JobHandle } from '../jobs/job-handle.ts'
 import { defineJobs } from '../jobs/sql/define-jobs.ts'
 import { ensurePartitions } from '../jobs/sql/ensure-partitions.ts'
+import { Transaction, type TransactionParts } from '../jobs/transaction.ts'
 import { channelOf } from '../migrations/channel.ts'
 import { type MigrateResult, migrate, requireVersion } from '../migrations/migrate.ts'
 import { prune } from '../worker/maintenance/pruner.ts'
 import { Worker } from '../worker/worker.ts'
 import type { AppOptions, WorkerOptions } from './app-options.ts'
 import { type Composition, compose } from './composition.ts'
-import { Transaction } from './transaction.ts'
 import { version } from './version.ts'
 
 /** Partitions are asked for when ids come so near to the last one. */
@@ -67,7 +67,7 @@ export class App {
     this.#database = { queryable: this.#driver, schema: this.composition.schema, prepare: pooler !== true }
     this.#enqueuer = new Enqueuer({
       database: this.#database,
-      databaseOf: (tx) => ({ queryable: recognise(tx), schema: this.composition.schema, prepare: false }),
+      databaseOf: (tx) => this.#databaseOf(tx),
       requireOutside: () => {
         if (this.#insideTransaction.getStore()) throw new OutsideTransactionError()
         this.#driver.requireOutside()
@@ -125,11 +125,7 @@ export class App {
    *   {@link TransactionAbortedError} if `fn` hid the error of a statement, so that nothing was committed.
    */
   async transaction<T>(fn: (tx: Transaction) => Promise<T>): Promise<T> {
-    if (this.#insideTransaction.getStore()) throw new OutsideTransactionError()
-    return await this.#driver.transaction(
-      async (tx) =>
-        await this.#insideTransaction.run(true, async () => await fn(new Transaction(tx, this.#enqueuer))),
-    )
+    return await this.#transact(fn, { tenant: '', requireDeclared: () => {} })
   }
 
   /** A handle on a job by its id: its state, its end, cancelling it. Reads nothing yet. */
@@ -182,6 +178,11 @@ export class App {
           logger: this.#options.logger ?? options.logger ?? silentLogger,
           enqueue: async (job, input, enqueueOptions) =>
             await this.#enqueuer.enqueue(job, input, enqueueOptions),
+          events: this.#events,
+          database: this.#database,
+          databaseOf: (tx) => this.#databaseOf(tx),
+          transact: async (fn, transactOptions) => await this.#transact(fn, transactOptions),
+          idleMs: this.#driver.singleConnection ? undefined : composition.leaseMs,
         },
         jobs: composition.jobs,
         prepareSchema: async () => {
@@ -236,6 +237,24 @@ export class App {
   /** @internal For the command and the dashboard. */
   get internals(): { readonly driver: Driver; readonly database: Database; readonly events: EventHub } {
     return { driver: this.#driver, database: this.#database, events: this.#events }
+  }
+
+  #databaseOf(tx: unknown): Database {
+    return { queryable: recognise(tx), schema: this.composition.schema, prepare: false }
+  }
+
+  async #transact<T>(
+    fn: (tx: Transaction, inside: Database) => Promise<T>,
+    options: Pick<TransactionParts, 'tenant' | 'requireDeclared'>,
+  ): Promise<T> {
+    if (this.#insideTransaction.getStore()) throw new OutsideTransactionError()
+    const { schema } = this.composition
+    const parts = { enqueuer: this.#enqueuer, schema, ...options }
+    return await this.#driver.transaction(async (queryable) => {
+      const tx = new Transaction({ ...parts, queryable })
+      const inside = { queryable, schema, prepare: false }
+      return await this.#insideTransaction.run(true, async () => await fn(tx, inside))
+    })
   }
 
   /** Cheap and often: may this release go on? Rarely: partitions ahead of need, and what is past its retention. */

@@ -21,6 +21,9 @@ export type ErrorCode =
   | 'JOB_TIMEOUT'
   | 'JOB_CANCELLED'
   | 'SHUTDOWN'
+  | 'EFFECT_UNCERTAIN'
+  | 'EFFECT_BUSY'
+  | 'ATTEMPT_ENDED'
 
 /** What the failed call changed in the database: nothing, or perhaps all it was to change. */
 export type Changed = 'nothing' | 'unknown'

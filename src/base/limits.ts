@@ -73,6 +73,27 @@ export const limits = {
     max: 10_000,
     description: 'Jobs of one queue that one worker runs at a time.',
   },
+  effectWaitMs: {
+    ...ms,
+    default: 30 * SECOND,
+    min: 0,
+    max: 24 * HOUR,
+    description: 'How long an effect waits for a call of the same effect that is under way elsewhere.',
+  },
+  effectHoldMs: {
+    ...ms,
+    default: MINUTE,
+    min: SECOND,
+    max: DAY,
+    description: 'How long a call of an effect outside jobs counts as under way.',
+  },
+  effectRetentionDays: {
+    ...days,
+    default: 365,
+    min: 0,
+    max: 36_525,
+    description: 'Days that an effect is known after it happened; one in doubt is kept until it is decided.',
+  },
   delayMs: {
     ...ms,
     default: 0,

@@ -13,6 +13,12 @@ type Lines = { readonly [N in EventName]: Line<N> }
 const job = ({ jobName, jobId, attempt }: JobFacts) => `job ${jobId} (${jobName}), attempt ${attempt}`
 const seconds = (ms: number) => `${Math.round(ms / 100) / 10} s`
 
+const THEN = {
+  ask: 'a person has to decide: holdfast effects list',
+  repeat: 'it is repeated with the same idempotency key',
+  confirm: 'the handler asks the provider',
+} as const
+
 /** What the command's log says of each event. */
 const lines: Lines = {
   'jobs.enqueued': { level: 'debug', text: ({ count, queue }) => `${count} jobs enqueued to ${queue}` },
@@ -26,6 +32,11 @@ const lines: Lines = {
     level: 'warn',
     text: (event) =>
       `${job(event)} ${event.timedOut ? 'timed out' : 'failed'}; the next follows in ${seconds(event.retryInMs)}`,
+  },
+  'effect.uncertain': {
+    level: 'warn',
+    text: (event) =>
+      `${job(event)}: whether ${event.effect} "${event.key}" happened is not known; ${THEN[event.then]}`,
   },
   'result.altered': {
     level: 'warn',

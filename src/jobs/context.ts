@@ -1,6 +1,8 @@
 import type { Logger } from '../base/logger.ts'
+import type { EffectCall, EffectOptions } from '../effects/effect-options.ts'
 import type { AnyJob, JobInput } from './define-job.ts'
 import type { EnqueueAnswer, EnqueueOptions } from './enqueue-options.ts'
+import type { Transaction } from './transaction.ts'
 
 /** The facts of the job that a handler runs for. */
 export interface RunningJob {
@@ -20,6 +22,8 @@ export interface RunningJob {
   readonly enqueuedAt: Date
   /** When the job was first due: `runAt` of its enqueue, else the time of the enqueue. */
   readonly scheduledAt: Date
+  /** What `ctx.checkpoint` kept last, in this attempt or an earlier one; `undefined` if nothing. */
+  readonly checkpoint: unknown
 }
 
 /** What a handler gets beside its input. */
@@ -52,4 +56,67 @@ export interface JobContext {
     input: JobInput<J>,
     options?: Omit<EnqueueOptions, 'tx'>,
   ): Promise<EnqueueAnswer>
+  /**
+   * Calls `fn`, which acts on the outside, so that it never acts twice in silence. The intent is committed before the
+   * call, the result after it, both only while the lease is this attempt's. If the effect has happened, `fn` is not
+   * called. If a call before may have happened or not (its process died, or it threw), `ifUncertain` decides.
+   *
+   * What `fn` throws leaves the effect in doubt, unless it says {@link notHappened}, or `notHappened` of the options
+   * or of the resource is true for it. Costs two commits and two round trips; one that has happened, one of each.
+   *
+   * @param name What it does, as declared in `effects`: `send:email`.
+   * @returns What `fn` gave, now or at an earlier attempt, as JSON holds it (at most 256 KiB): dates are text.
+   * @throws {EffectUncertainError} A person has to decide. The job is discarded with the reason `effect-uncertain`,
+   *   whatever the handler does with this error; `holdfast effects resolve` lets it go on.
+   * @throws {EffectBusyError} The same effect is being called elsewhere, for longer than `waitMs`.
+   * @throws {InvalidArgumentError} An option is wrong, or there is no key. Nothing was called, as with the next two.
+   * @throws {UndeclaredEffectError} The job does not declare it.
+   * @throws {LeaseLostError} The job is another worker's. @throws {JobCancelledError} Somebody cancelled it.
+   *
+   * @example
+   * const receipt = await ctx.effect('send:email', { key: `confirmation:${orderId}`, ifUncertain: 'repeat' },
+   *   ({ idempotencyKey, signal }) => mailer.send(mail, { idempotencyKey, signal }))
+   */
+  effect<T>(name: string, options: EffectOptions<T>, fn: (call: EffectCall) => T | Promise<T>): Promise<T>
+  /**
+   * Runs `fn` in a transaction that only commits while the lease is this attempt's. A rescue waits for it, so keep it
+   * short; PostgreSQL ends one that does nothing for the length of a lease.
+   *
+   * @throws {LeaseLostError} {@link JobCancelledError} Nothing was run. What `fn` throws, after a rollback.
+   * @throws {OutcomeUnknownError} The answer to the commit was lost. It is not asked for: use {@link commit}.
+   */
+  transaction<T>(fn: (tx: Transaction) => T | Promise<T>): Promise<T>
+  /**
+   * Runs `fn` in a transaction that also completes the job, with what `fn` gives as its result: business writes, enqueues,
+   * effects on this database and the completion commit together, or nothing does, and never twice. The last thing a
+   * handler does: what it returns or throws afterwards is ignored. If the answer to the commit is lost, PostgreSQL is
+   * asked what became of it.
+   *
+   * @returns The result, as JSON holds it.
+   * @throws {LeaseLostError} {@link JobCancelledError} Nothing is committed. What `fn` throws, after a rollback.
+   * @throws {OutcomeUnknownError} The answer was lost, and the database did not say within 30 s.
+   */
+  commit<T>(fn: (tx: Transaction) => T | Promise<T>): Promise<T>
+  /**
+   * Asserts in a transaction that you opened, with whatever driver, that the lease is this attempt's, and keeps it so until
+   * the transaction ends. Call it first; what was written before it is only safe if the transaction then rolls back.
+   *
+   * @throws {LeaseLostError} {@link JobCancelledError} Roll back. @throws {TransactionRequiredError} As for `app.enqueue`.
+   */
+  fence(tx: unknown): Promise<void>
+  /**
+   * Keeps a value for the attempts to come: the next one finds it in `ctx.job.checkpoint`. Committed when it resolves;
+   * safe to repeat. Take it after the work it stands for, never before.
+   *
+   * @param value What JSON can hold, at most 256 KiB.
+   * @throws {NotStorableError} {@link TooLargeError} {@link LeaseLostError} {@link JobCancelledError} Nothing was kept.
+   */
+  checkpoint(value: unknown): Promise<void>
+  /**
+   * Tells how far the job has come, for people. It never falls, over all attempts. Committed when it resolves.
+   *
+   * @param fraction 0 to 1. @param note What it is at; at most 1 KiB, the rest is cut off.
+   * @throws {InvalidArgumentError} {@link LeaseLostError} {@link JobCancelledError}
+   */
+  progress(fraction: number, note?: string): Promise<void>
 }

@@ -21,12 +21,21 @@ export interface ClaimedJob {
   readonly scheduledAtMs: number
   /** True if it holds a unique key. */
   readonly keyed: boolean
+  /** True if an attempt left a checkpoint, or told of its progress. */
+  readonly hasCheckpoint: boolean
   readonly context: unknown
   readonly input: unknown
 }
 
-type Extra = readonly [care: number, keyed: boolean, runAt: number | null, tenant: string, context: unknown]
-const NO_EXTRA: Extra = [0, false, null, '', null]
+type Extra = readonly [
+  care: number,
+  keyed: boolean,
+  runAt: number | null,
+  tenant: string,
+  context: unknown,
+  hasCheckpoint: boolean | null,
+]
+const NO_EXTRA: Extra = [0, false, null, '', null, null]
 
 /** The jobs of a claim under their new lease, in the order in which they are to start. `queue` is the one of all if one was asked. */
 export function readBatch(batch: ClaimedBatch, lease: Lease, queue: string): readonly ClaimedJob[] {
@@ -40,7 +49,7 @@ export function readBatch(batch: ClaimedBatch, lease: Lease, queue: string): rea
   const extras = batch.extras as Readonly<Record<string, Extra>> | null
   return ids.map((id, i) => {
     // Looked up only where there is something: a name of a property made for each id costs more than all the rest.
-    const [care, keyed, runAt, tenant, context] = extras?.[id] ?? NO_EXTRA
+    const [care, keyed, runAt, tenant, context, hasCheckpoint] = extras?.[id] ?? NO_EXTRA
     const enqueuedAtMs = numberOf(enqueuedAts[i])
     return {
       id,
@@ -55,6 +64,7 @@ export function readBatch(batch: ClaimedBatch, lease: Lease, queue: string): rea
       enqueuedAtMs,
       scheduledAtMs: runAt ?? enqueuedAtMs,
       keyed,
+      hasCheckpoint: hasCheckpoint ?? false,
       context,
       input: inputs[i],
     }
@@ -78,6 +88,7 @@ export function readFew(rows: readonly FewJobs[], lease: Lease, queue: string): 
       enqueuedAtMs,
       scheduledAtMs: row.runAt === null ? enqueuedAtMs : Number(row.runAt),
       keyed: row.keyed ?? false,
+      hasCheckpoint: row.hasCheckpoint ?? false,
       context: row.context,
       input: row.input,
     }

@@ -5,6 +5,7 @@ import type { JobContext } from '../jobs/context.ts'
 import { type AnyJob, defineJob } from '../jobs/define-job.ts'
 import type { ClaimedJob } from './claimed-job.ts'
 import { type AttemptEnd, startAttempt } from './executor.ts'
+import type { ContextServices } from './handler-context.ts'
 import { Lease } from './lease.ts'
 
 interface Wanted {
@@ -46,7 +47,10 @@ function startClaimed(name: string | null, jobs: ReadonlyMap<string, AnyJob>) {
   const ended = new Promise<AttemptEnd>((yes) => {
     resolve = yes
   })
-  const services = { logger: silentLogger, enqueue: async () => ({ id: '2', status: 'created' }) as never }
+  const services = {
+    logger: silentLogger,
+    enqueue: async () => ({ id: '2', status: 'created' }) as never,
+  } as unknown as ContextServices
   const attempt = startAttempt(claimed, { jobs, services }, (_, end) => {
     ends.push(end)
     resolve(end)

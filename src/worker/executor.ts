@@ -6,7 +6,13 @@ import type { AnyJob } from '../jobs/define-job.ts'
 import { validate } from '../jobs/validate.ts'
 import type { ClaimedJob } from './claimed-job.ts'
 import { type ContextServices, HandlerContext } from './handler-context.ts'
-import { completedOutcome, decideOutcome, type Ending, type Outcome } from './outcome.ts'
+import {
+  type CommittedOutcome,
+  completedOutcome,
+  decideOutcome,
+  type Ending,
+  type Outcome,
+} from './outcome.ts'
 
 export interface ExecutorOptions {
   readonly jobs: ReadonlyMap<string, AnyJob>
@@ -27,7 +33,7 @@ export interface Attempt {
 
 /** How an attempt ended. `abandoned`: its handler has not returned and is still somewhere. */
 export interface AttemptEnd {
-  readonly outcome: Outcome
+  readonly outcome: Outcome | CommittedOutcome
   readonly error: unknown
   readonly durationMs: number
   /** By the monotonic clock. */
@@ -73,7 +79,7 @@ class RunningAttempt implements Attempt {
     ended: (attempt: Attempt, end: AttemptEnd) => void,
   ) {
     this.claimed = claimed
-    this.context = new HandlerContext(claimed, services)
+    this.context = new HandlerContext(claimed, services, this.#startedMs)
     this.hardDeadlineMs =
       job?.timeoutMs === undefined
         ? Number.POSITIVE_INFINITY
@@ -119,6 +125,7 @@ class RunningAttempt implements Attempt {
     const checked = validate(job.input, this.claimed.input)
     const { value, issues } = checked instanceof Promise ? await checked : checked
     if (issues !== undefined) throw new InputRefused(job, issues)
+    if (this.claimed.hasCheckpoint) await this.context.readCheckpoint()
     const result = await job.handler(this.context, value)
     if (job.result === undefined || result === undefined) return result
     const valid = await validate(job.result, result)
@@ -129,8 +136,10 @@ class RunningAttempt implements Attempt {
   }
 
   #returned(value: unknown): void {
-    const { decision, abortReason } = this.context
-    if (decision !== undefined) this.#decide({ kind: 'decided', decision })
+    const { decision, abortReason, work } = this.context
+    if (work !== undefined)
+      this.#decide({ kind: 'returned', value, late: abortReason instanceof JobTimeoutError })
+    else if (decision !== undefined) this.#decide({ kind: 'decided', decision })
     else if (abortReason !== undefined) {
       this.#decide({ kind: 'returned', value, late: abortReason instanceof JobTimeoutError })
     } else this.#end(completedOutcome(value, false), undefined, false)
@@ -146,14 +155,28 @@ class RunningAttempt implements Attempt {
   }
 
   #decide(ending: Ending, abandoned = false): void {
-    const { attempt, maxAttempts } = this.claimed
-    const outcome = decideOutcome(ending, { attempt, maxAttempts, retry: this.#job?.retry })
-    this.#end(outcome, 'error' in ending ? ending.error : undefined, abandoned)
+    const finishing = this.context.work?.finishing
+    // The handler's own commit is on its way: what becomes of that decides.
+    if (finishing !== undefined) void finishing.then(() => this.#decide(ending, abandoned))
+    else this.#end(this.#outcomeOf(ending), 'error' in ending ? ending.error : undefined, abandoned)
   }
 
-  #end(outcome: Outcome, error: unknown, abandoned: boolean): void {
+  #outcomeOf(given: Ending): Outcome | CommittedOutcome {
+    const { decision, work } = this.context
+    if (work?.committed !== undefined) {
+      const late = this.context.abortReason instanceof JobTimeoutError
+      return { to: 'committed', late, altered: work.committed.altered }
+    }
+    const { attempt, maxAttempts } = this.claimed
+    const ending: Ending =
+      given.kind === 'returned' && decision !== undefined ? { kind: 'decided', decision } : given
+    return decideOutcome(ending, { attempt, maxAttempts, retry: this.#job?.retry })
+  }
+
+  #end(outcome: Outcome | CommittedOutcome, error: unknown, abandoned: boolean): void {
     if (this.#isOver) return
     this.#isOver = true
+    this.context.work?.end()
     this.#stopTimer?.()
     const endedAtMs = monotonicMs()
     this.#ended(this, { outcome, error, durationMs: endedAtMs - this.#startedMs, endedAtMs, abandoned })

@@ -1,14 +1,17 @@
 import { checkNumber } from '../base/check.ts'
-import { InvalidArgumentError, LeaseLostError } from '../base/errors.ts'
+import { InvalidArgumentError, JobTimeoutError, LeaseLostError } from '../base/errors.ts'
 import { limits } from '../base/limits.ts'
 import { type Logger, withFields } from '../base/logger.ts'
+import type { EffectCall, EffectOptions } from '../effects/effect-options.ts'
 import type { JobContext, RunningJob } from '../jobs/context.ts'
 import type { AnyJob, JobInput } from '../jobs/define-job.ts'
 import type { EnqueueAnswer, EnqueueOptions } from '../jobs/enqueue-options.ts'
+import type { Transaction } from '../jobs/transaction.ts'
+import { AttemptWork, type WorkServices } from './attempt-work.ts'
 import type { ClaimedJob } from './claimed-job.ts'
 import type { Decision } from './outcome.ts'
 
-export interface ContextServices {
+export interface ContextServices extends WorkServices {
   readonly logger: Logger
   readonly enqueue: (job: AnyJob, input: unknown, options?: EnqueueOptions) => Promise<EnqueueAnswer>
 }
@@ -30,12 +33,16 @@ export class HandlerContext implements JobContext {
   #log: Logger | undefined
   #controller: AbortController | undefined
   #abortReason: Error | undefined
+  readonly #startedMs: number
+  #work: AttemptWork | undefined
+  #checkpoint: unknown
   /** Set once the handler has decided; stands whatever it does afterwards. */
   decision: Decision | undefined
 
-  constructor(claimed: ClaimedJob, services: ContextServices) {
+  constructor(claimed: ClaimedJob, services: ContextServices, startedMs: number) {
     this.#claimed = claimed
     this.#services = services
+    this.#startedMs = startedMs
   }
 
   get job(): RunningJob {
@@ -50,6 +57,7 @@ export class HandlerContext implements JobContext {
       fencingToken: c.lease.token,
       enqueuedAt: new Date(c.enqueuedAtMs),
       scheduledAt: new Date(c.scheduledAtMs),
+      checkpoint: this.#checkpoint,
     })
     return this.#job
   }
@@ -77,6 +85,16 @@ export class HandlerContext implements JobContext {
 
   get abortReason(): Error | undefined {
     return this.#abortReason
+  }
+
+  /** What became of the job's own commit, if it has one; made when first used. */
+  get work(): AttemptWork | undefined {
+    return this.#work
+  }
+
+  /** Reads what earlier attempts left, before the handler is called. */
+  async readCheckpoint(): Promise<void> {
+    this.#checkpoint = await this.#use().readCheckpoint()
   }
 
   snooze(options: { readonly inMs: number }): never {
@@ -107,6 +125,53 @@ export class HandlerContext implements JobContext {
     // The job goes on elsewhere, and enqueues there what it has to.
     if (this.#abortReason instanceof LeaseLostError) throw this.#abortReason
     return await this.#services.enqueue(job, input, options)
+  }
+
+  async effect<T>(
+    name: string,
+    options: EffectOptions<T>,
+    fn: (call: EffectCall) => T | Promise<T>,
+  ): Promise<T> {
+    return (await this.#use().effect(name, options as EffectOptions<never>, fn)) as T
+  }
+
+  async transaction<T>(fn: (tx: Transaction) => T | Promise<T>): Promise<T> {
+    return await this.#use().transaction(fn)
+  }
+
+  async commit<T>(fn: (tx: Transaction) => T | Promise<T>): Promise<T> {
+    return (await this.#use().commit(fn)) as T
+  }
+
+  async fence(tx: unknown): Promise<void> {
+    await this.#use().fence(tx)
+  }
+
+  async checkpoint(value: unknown): Promise<void> {
+    await this.#use().checkpoint(value)
+    this.#checkpoint = value
+    this.#job = undefined
+  }
+
+  async progress(fraction: number, note?: string): Promise<void> {
+    await this.#use().progress(fraction, note)
+  }
+
+  #use(): AttemptWork {
+    this.#work ??= new AttemptWork({
+      claimed: this.#claimed,
+      services: this.#services,
+      startedMs: this.#startedMs,
+      signal: () => this.signal,
+      abortReason: () => this.#abortReason,
+      isLate: () => this.#abortReason instanceof JobTimeoutError,
+      requireDeclared: () => {},
+      notHappened: () => false,
+      onUncertain: (error) => {
+        this.decision ??= { kind: 'discard', reason: 'effect-uncertain', error }
+      },
+    })
+    return this.#work
   }
 
   #decide(decision: Decision): never {

@@ -11,7 +11,7 @@ export class PermanentError extends Error {
 /** What a handler decided by `ctx.snooze`, `ctx.discard`, `ctx.cancel` or `ctx.retry`. */
 export type Decision =
   | { readonly kind: 'snooze'; readonly inMs: number }
-  | { readonly kind: 'discard'; readonly reason: string }
+  | { readonly kind: 'discard'; readonly reason: string; readonly error?: unknown }
   | { readonly kind: 'cancel'; readonly reason: string }
   | { readonly kind: 'retry'; readonly inMs: number; readonly reason: string }
 
@@ -41,6 +41,13 @@ export type Outcome =
   | { readonly to: 'cancelled'; readonly reason: string }
   | { readonly to: 'ready'; readonly ended: 'handed-back' | 'interrupted' }
   | { readonly to: 'parked'; readonly reason: string; readonly contract: string | null }
+
+/** The handler's own commit has recorded the completion. */
+export interface CommittedOutcome {
+  readonly to: 'committed'
+  readonly late: boolean
+  readonly altered: string | undefined
+}
 
 export interface AttemptFacts {
   readonly attempt: number
@@ -83,7 +90,11 @@ function decided(decision: Decision, facts: AttemptFacts): Outcome {
     case 'snooze':
       return { to: 'scheduled', ended: 'snoozed', delayMs: decision.inMs }
     case 'discard':
-      return { to: 'discarded', reason: note(decision.reason), error: null }
+      return {
+        to: 'discarded',
+        reason: note(decision.reason),
+        error: decision.error === undefined ? null : errorToJson(decision.error),
+      }
     case 'cancel':
       return { to: 'cancelled', reason: note(decision.reason) }
     case 'retry': {

@@ -1,6 +1,19 @@
 import type { EventHub } from '../base/events.ts'
+import type { ClaimedJob } from './claimed-job.ts'
 import type { Settlement } from './outbox.ts'
+import type { CommittedOutcome } from './outcome.ts'
 import { factsOf } from './traffic.ts'
+
+/** Tells, by events, that a handler's own commit has completed its job. */
+export function reportCommitted(
+  events: EventHub,
+  job: ClaimedJob,
+  { late, altered }: CommittedOutcome,
+  durationMs: number,
+): void {
+  if (altered !== undefined) events.emit('result.altered', { ...factsOf(job), problem: altered })
+  if (events.wants('job.completed')) events.emit('job.completed', { ...factsOf(job), durationMs, late })
+}
 
 /** Tells, by events, what PostgreSQL answered to a settlement. */
 export function reportSettlement(

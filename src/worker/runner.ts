@@ -8,6 +8,7 @@ import type { ContextServices } from './handler-context.ts'
 import type { LoopWatch } from './heartbeat.ts'
 import type { CancelledJob } from './lease-keeper.ts'
 import { Outbox, type Settlement } from './outbox.ts'
+import type { CommittedOutcome } from './outcome.ts'
 import { Slots } from './slots.ts'
 import { factsOf } from './traffic.ts'
 
@@ -19,6 +20,8 @@ export interface RunnerOptions {
   readonly loopWatch: LoopWatch
   /** There is an outcome to record, or a slot is free. */
   readonly onChange: () => void
+  /** A handler's own commit has completed its job. */
+  readonly onCommitted: (job: ClaimedJob, outcome: CommittedOutcome, durationMs: number) => void
   /** A job that has cost two workers their life has ended: the next one of its queue may start. */
   readonly onSuspectEnded: (queue: string) => void
 }
@@ -108,6 +111,8 @@ export class Runner {
     const handBackAtMs = monotonicMs() + graceMs
     await this.#emptyBy(() => handBackAtMs)
     for (const attempt of this.#attempts) attempt.interrupt()
+    // What is left waits for the answer to its own commit, which is bounded.
+    await this.#emptyBy(() => Number.POSITIVE_INFINITY)
   }
 
   #run(claimed: ClaimedJob): void {
@@ -130,7 +135,8 @@ export class Runner {
     if (end.abandoned && end.outcome.to !== 'ready') events.emit('handler.abandoned', factsOf(claimed))
     if (end.outcome.to === 'ready') events.emit('jobs.handedBack', { count: 1, why: 'interrupted' })
     const { outcome, error, durationMs, endedAtMs } = end
-    this.#settle({ job: claimed, durationMs, endedAtMs, outcome, error })
+    if (outcome.to === 'committed') this.#options.onCommitted(claimed, outcome, durationMs)
+    else this.#settle({ job: claimed, durationMs, endedAtMs, outcome, error })
     this.#bySlot.get(claimed.queue)?.finished(end.durationMs)
   }
 

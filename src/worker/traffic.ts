@@ -127,6 +127,11 @@ export class Traffic {
     return this.#opened(await this.#unsureUnlessAnswered(claim), workerId, { queues })
   }
 
+  /** A job of the lease was completed by its handler's own commit. */
+  committed(lease: Lease): void {
+    this.#settled(lease, 1, false)
+  }
+
   /** True if leases wait to be ended by {@link closeFinished}. */
   get hasFinished(): boolean {
     return this.#finished.length > 0
@@ -270,13 +275,17 @@ export class Traffic {
       this.#options.onSettled(settlement, is)
     }
     for (const [lease, count] of leasesOf(settlements)) {
-      lease.unsettled -= count
-      if (lease.unsettled > 0 || !this.#open.has(lease.token)) continue
-      if (answer.closed?.includes(String(lease.token))) this.#open.delete(lease.token)
-      else {
-        this.#finished.push(lease)
-        this.#options.onFinished()
-      }
+      this.#settled(lease, count, answer.closed?.includes(String(lease.token)) ?? false)
+    }
+  }
+
+  #settled(lease: Lease, count: number, isClosed: boolean): void {
+    lease.unsettled -= count
+    if (lease.unsettled > 0 || !this.#open.has(lease.token)) return
+    if (isClosed) this.#open.delete(lease.token)
+    else {
+      this.#finished.push(lease)
+      this.#options.onFinished()
     }
   }
 }

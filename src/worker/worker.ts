@@ -10,6 +10,7 @@ import type { ContextServices } from './handler-context.ts'
 import { LoopWatch } from './heartbeat.ts'
 import { Lives } from './lives.ts'
 import { type Loops, openSessions, startLoops } from './loops.ts'
+import { reportCommitted } from './report.ts'
 import { Runner } from './runner.ts'
 import { WakeUp } from './wake-up.ts'
 
@@ -83,6 +84,10 @@ export class Worker {
       events,
       loopWatch,
       onChange: () => this.#wakeUp.exchange.wake(),
+      onCommitted: (job, outcome, durationMs) => {
+        this.#loops?.traffic.committed(job.lease)
+        reportCommitted(events, job, outcome, durationMs)
+      },
       onSuspectEnded: (queue) => this.#wakeUp.look(queue),
     })
     this.#lives = new Lives({

@@ -49,6 +49,7 @@ const eventNames = Object.keys({
   'job.parked': 1,
   'write.refused': 1,
   'result.altered': 1,
+  'effect.uncertain': 1,
   'lease.lost': 1,
   'jobs.rescued': 1,
   'handler.abandoned': 1,

@@ -23,6 +23,7 @@ export const claimFewJobs = operation({
     maxAttempts: 'int4?',
     tenant: 'text?',
     keyed: 'bool?',
+    hasCheckpoint: 'bool?',
     enqueuedAt: 'int8?',
     runAt: 'int8?',
     context: 'json?',
@@ -46,7 +47,7 @@ export const claimFewJobs = operation({
       returning token, job_ids
     )
     select leased.token, array_position(leased.job_ids, ordered.job_id) as place, ordered.job_id::text as job_id, (ordered.attempts + 1)::int4 as attempt, ordered.care::int4 as care,
-      job.name, job.max_attempts::int4 as max_attempts, job.tenant, job.unique_key is not null as keyed,
+      job.name, job.max_attempts::int4 as max_attempts, job.tenant, job.unique_key is not null as keyed, job.has_checkpoint,
       ${milliseconds(sql`job.enqueued_at`)} as enqueued_at, ${milliseconds(sql`job.run_at`)} as run_at,
       job.context::text as context, job.input::text as input,
       case when (select count(*) from ordered) < ${p.limit}

@@ -39,7 +39,7 @@ export const claimColumns = {
   /** Milliseconds since the epoch. */
   enqueuedAts: 'int8[]?',
   inputs: 'json?',
-  /** By id, of jobs that have any of it: `[care, holds a unique key, run at in milliseconds, tenant, context]`. */
+  /** By id, of jobs that have any of it: `[care, holds a unique key, run at in ms, tenant, context, has a checkpoint]`. */
   extras: 'json?',
   /** `[queue, priority, highest seq]` for each class that was claimed from; a null queue is the one that was asked. */
   marks: 'json?',
@@ -117,10 +117,11 @@ export function leaseSteps(t: Objects, workerId: Placeholder, manyQueues: SqlFra
         json_agg(name)::text as names, json_agg(queue) filter (where ${manyQueues})::text as queues,
         array_agg(max_attempts)::text as max_attempts, array_agg(${milliseconds(sql`enqueued_at`)})::text as enqueued_ats,
         json_agg(input)::text as inputs,
-        json_object_agg(job_id, json_build_array(care, unique_key is not null, ${milliseconds(sql`run_at`)}, tenant, context))
-          filter (where care > 0 or unique_key is not null or run_at is not null or tenant <> '' or context is not null)::text as extras
+        json_object_agg(job_id, json_build_array(care, unique_key is not null, ${milliseconds(sql`run_at`)}, tenant, context, has_checkpoint))
+          filter (where care > 0 or unique_key is not null or run_at is not null or tenant <> '' or context is not null
+            or has_checkpoint)::text as extras
       from (
-        select taken.*, job.name, job.max_attempts, job.enqueued_at, job.run_at, job.unique_key, job.tenant, job.context, job.input
+        select taken.*, job.name, job.max_attempts, job.enqueued_at, job.run_at, job.unique_key, job.tenant, job.context, job.has_checkpoint, job.input
         from taken full join ${jobRows(t, sql`bounds`)} job on job.id = taken.job_id
         order by taken.care desc, taken.priority, taken.seq
       ) x

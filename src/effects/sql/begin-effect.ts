@@ -1,0 +1,56 @@
+import { operation } from '../../driver/operation.ts'
+import { type Objects, type Placeholder, type SqlFragment, sql } from '../../driver/sql.ts'
+import { attemptFence, attemptParams, fenceAnswer, fenceColumns } from '../../jobs/sql/attempt-fence.ts'
+import { type KeyPlaceholders, keyParams } from './effect-key.ts'
+
+const beginParams = {
+  ...keyParams,
+  /** A UUID of this call. */
+  call: 'text',
+  /** The call in doubt that this one takes over from; null if none was seen. */
+  takes: 'text?',
+} as const
+
+type BeginPlaceholders = KeyPlaceholders & { readonly call: Placeholder; readonly takes: Placeholder }
+
+/** The intent, if `fence` has a row and the effect is nobody else's. `owner` gives job, token and end of the hold. */
+function beginSteps(t: Objects, p: BeginPlaceholders, owner: SqlFragment): SqlFragment {
+  return sql`began as (
+      insert into ${t.effect} as e (tenant, name, key, state, call, calls, job_id, token, held_until)
+      select ${p.tenant}, ${p.name}, ${p.key}, 'intended', ${p.call}::uuid, 1, ${owner} from fence where not cancelled
+      on conflict (tenant, name, key) do update set state = 'intended', call = excluded.call,
+        calls = e.calls + case when e.call = excluded.call then 0 else 1 end,
+        doubts = e.doubts + case when e.call <> excluded.call and e.state <> 'open' then 1 else 0 end,
+        job_id = excluded.job_id, token = excluded.token, held_until = excluded.held_until,
+        intended_at = clock_timestamp(), ended_at = null, error = null
+      where e.state = 'open' or (e.state = 'intended' and e.call = excluded.call)
+        or (e.state <> 'happened' and e.call = ${p.takes}::uuid)
+      returning 1
+    )`
+}
+
+/**
+ * Records that an effect is about to be called, before it is: for an attempt, if it is still its worker's. `began` is false
+ * when the effect has happened, is being called, or is in doubt and `takes` does not name the call that left it so: look
+ * then. Waits for a statement that has the same effect's row. Repeating it with the same `call` changes nothing.
+ */
+export const beginEffect = operation({
+  name: 'begin_effect',
+  params: { ...attemptParams, ...beginParams },
+  columns: { ...fenceColumns, began: 'bool' },
+  repeatable: true,
+  text: (t, p) => sql`with ${attemptFence(t, p)},
+    ${beginSteps(t, p, sql`${p.jobId}, token, null::timestamptz`)}
+    select ${fenceAnswer()}, exists (select from began) as began`,
+})
+
+/** {@link beginEffect} outside jobs: nothing fences, the call counts as under way for `holdMs`. */
+export const beginEffectOutside = operation({
+  name: 'begin_effect_outside',
+  params: { ...beginParams, holdMs: 'int4' },
+  columns: { began: 'bool' },
+  repeatable: true,
+  text: (t, p) => sql`with fence as (select false as cancelled),
+    ${beginSteps(t, p, sql`null::bigint, null::bigint, clock_timestamp() + ${p.holdMs} * interval '1 millisecond'`)}
+    select exists (select from began) as began`,
+})

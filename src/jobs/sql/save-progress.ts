@@ -1,0 +1,19 @@
+import { operation } from '../../driver/operation.ts'
+import { sql } from '../../driver/sql.ts'
+import { attemptFence, attemptParams, fenceAnswer, fenceColumns } from './attempt-fence.ts'
+
+/** Keeps how far the job has come, if the lease is still the worker's. It never falls, over all attempts. */
+export const saveProgress = operation({
+  name: 'save_progress',
+  params: { ...attemptParams, fraction: 'float8', note: 'text?' },
+  columns: fenceColumns,
+  repeatable: true,
+  text: (t, p) => sql`with ${attemptFence(t, p)}, saved as (
+      insert into ${t.checkpoint} as c (job_id, token, fraction, note)
+      select ${p.jobId}, token, ${p.fraction}, ${p.note} from fence
+      on conflict (job_id) do update set token = excluded.token, fraction = greatest(c.fraction, excluded.fraction),
+        note = excluded.note, updated_at = clock_timestamp()
+        where c.token <= excluded.token
+    )
+    select ${fenceAnswer()}`,
+})
