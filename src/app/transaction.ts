@@ -1,14 +1,8 @@
 import type { OpenTransaction } from '../driver/driver.ts'
+import type { QueryResult } from '../driver/query-result.ts'
 import type { AnyJob, JobInput } from '../jobs/define-job.ts'
 import type { Enqueuer, JobToEnqueue } from '../jobs/enqueue.ts'
 import type { EnqueueAnswer, EnqueueOptions } from '../jobs/enqueue-options.ts'
-
-/** Rows of a statement of yours, as your driver gives them. */
-export interface QueryResult<R = Record<string, unknown>> {
-  readonly rows: readonly R[]
-  /** Rows that were read, inserted, updated or deleted. */
-  readonly rowCount: number
-}
 
 /** The transaction of `app.transaction`: statements of yours and enqueues, committed together. */
 export class Transaction {
@@ -19,6 +13,11 @@ export class Transaction {
   constructor(queryable: OpenTransaction, enqueuer: Enqueuer) {
     this.#queryable = queryable
     this.#enqueuer = enqueuer
+  }
+
+  /** @internal The driver's own, for calls that are given this as `tx`. */
+  get queryable(): OpenTransaction {
+    return this.#queryable
   }
 
   /**

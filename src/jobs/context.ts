@@ -1,5 +1,6 @@
 import type { Logger } from '../base/logger.ts'
-import type { AnyJob, JobInput } from './define-job.ts'
+import type { EnqueuedName } from '../effects/effect-name.ts'
+import type { JobInput, JobNamed } from './define-job.ts'
 import type { EnqueueAnswer, EnqueueOptions } from './enqueue-options.ts'
 
 /** The facts of the job that a handler runs for. */
@@ -22,8 +23,11 @@ export interface RunningJob {
   readonly scheduledAt: Date
 }
 
-/** What a handler gets beside its input. */
-export interface JobContext {
+/**
+ * What a handler gets beside its input. `Resources` is what the job's `uses` give, `Effect` the union of its declared
+ * effects; without them it is what every handler has, and any handler's context fits it.
+ */
+export interface JobContext<Resources extends object = object, Effect extends string = never> {
   readonly job: RunningJob
   /**
    * Aborts when the attempt has to end: its `reason` is a `JobTimeoutError`, `JobCancelledError`,
@@ -32,6 +36,8 @@ export interface JobContext {
   readonly signal: AbortSignal
   /** Writes to the application's logger with the job's facts. */
   readonly log: Logger
+  /** The resources of the job's `uses`, built; empty without any. */
+  readonly resources: Resources
   /**
    * Ends the attempt by an exception that must not be caught: runs the job again in `inMs` milliseconds
    * (0 to about 100 years) and gives the attempt back.
@@ -44,10 +50,11 @@ export interface JobContext {
   /** Ends the attempt by an exception as failed: the next one follows in `inMs` milliseconds, if one is left. */
   retry(options: { readonly inMs: number; readonly reason?: string }): never
   /**
-   * Enqueues another job, committed at once: it stays even if this attempt fails. Throws the signal's
-   * `LeaseLostError` once the lease is known to be lost.
+   * Enqueues another job, committed at once: it stays even if this attempt fails. Takes only jobs that the `effects`
+   * of this one name, and throws `UndeclaredEffectError` for another; throws the signal's `LeaseLostError` once the
+   * lease is known to be lost.
    */
-  enqueue<J extends AnyJob>(
+  enqueue<J extends JobNamed<EnqueuedName<Effect>>>(
     job: J,
     input: JobInput<J>,
     options?: Omit<EnqueueOptions, 'tx'>,

@@ -4,6 +4,7 @@ import { type InputIssue, InvalidInputError, JobTimeoutError, ShutdownError } fr
 import { startTimer } from '../base/sleep.ts'
 import type { AnyJob } from '../jobs/define-job.ts'
 import { validate } from '../jobs/validate.ts'
+import { noUses } from '../resources/resource.ts'
 import type { ClaimedJob } from './claimed-job.ts'
 import { type ContextServices, HandlerContext } from './handler-context.ts'
 import { completedOutcome, decideOutcome, type Ending, type Outcome } from './outcome.ts'
@@ -61,6 +62,7 @@ class RunningAttempt implements Attempt {
   readonly context: HandlerContext
   readonly hardDeadlineMs: number
   readonly #job: AnyJob | undefined
+  readonly #services: ContextServices
   readonly #ended: (attempt: Attempt, end: AttemptEnd) => void
   readonly #startedMs = monotonicMs()
   #stopTimer: (() => void) | undefined
@@ -73,12 +75,13 @@ class RunningAttempt implements Attempt {
     ended: (attempt: Attempt, end: AttemptEnd) => void,
   ) {
     this.claimed = claimed
-    this.context = new HandlerContext(claimed, services)
+    this.context = new HandlerContext(claimed, services, job)
     this.hardDeadlineMs =
       job?.timeoutMs === undefined
         ? Number.POSITIVE_INFINITY
         : this.#startedMs + job.timeoutMs + job.abortGraceMs
     this.#job = job
+    this.#services = services
     this.#ended = ended
   }
 
@@ -119,6 +122,7 @@ class RunningAttempt implements Attempt {
     const checked = validate(job.input, this.claimed.input)
     const { value, issues } = checked instanceof Promise ? await checked : checked
     if (issues !== undefined) throw new InputRefused(job, issues)
+    if (job.uses !== noUses) await this.#takeResources(job)
     const result = await job.handler(this.context, value)
     if (job.result === undefined || result === undefined) return result
     const valid = await validate(job.result, result)
@@ -126,6 +130,12 @@ class RunningAttempt implements Attempt {
       throw new InvalidInputError({ job: `${job.name} (result)`, issues: valid.issues })
     }
     return valid.value
+  }
+
+  async #takeResources(job: AnyJob): Promise<void> {
+    const { context, claimed } = this
+    context.resources = await this.#services.resources.of(job, claimed.tenant, context.signal)
+    if (context.abortReason !== undefined) throw context.abortReason
   }
 
   #returned(value: unknown): void {

@@ -2,15 +2,19 @@ import { checkNumber } from '../base/check.ts'
 import { InvalidArgumentError, LeaseLostError } from '../base/errors.ts'
 import { limits } from '../base/limits.ts'
 import { type Logger, withFields } from '../base/logger.ts'
+import { requireDeclared } from '../effects/declared.ts'
+import { type EffectName, noEffects } from '../effects/effect-name.ts'
 import type { JobContext, RunningJob } from '../jobs/context.ts'
 import type { AnyJob, JobInput } from '../jobs/define-job.ts'
 import type { EnqueueAnswer, EnqueueOptions } from '../jobs/enqueue-options.ts'
+import { noValues, type Resources, type ResourceValues } from '../resources/resources.ts'
 import type { ClaimedJob } from './claimed-job.ts'
 import type { Decision } from './outcome.ts'
 
 export interface ContextServices {
   readonly logger: Logger
   readonly enqueue: (job: AnyJob, input: unknown, options?: EnqueueOptions) => Promise<EnqueueAnswer>
+  readonly resources: Resources
 }
 
 /** Carries a handler's decision up through its stack. Swallowing it changes nothing: the decision is kept. */
@@ -23,19 +27,23 @@ class DecisionMade extends Error {
 }
 
 /** What a handler is given. Parts that few handlers look at are made when first looked at. */
-export class HandlerContext implements JobContext {
+export class HandlerContext implements JobContext<ResourceValues, EffectName> {
   readonly #claimed: ClaimedJob
   readonly #services: ContextServices
+  readonly #effects: readonly EffectName[]
   #job: RunningJob | undefined
   #log: Logger | undefined
   #controller: AbortController | undefined
   #abortReason: Error | undefined
   /** Set once the handler has decided; stands whatever it does afterwards. */
   decision: Decision | undefined
+  /** Set before the handler is called, if its job uses any. */
+  resources: ResourceValues = noValues
 
-  constructor(claimed: ClaimedJob, services: ContextServices) {
+  constructor(claimed: ClaimedJob, services: ContextServices, job?: AnyJob) {
     this.#claimed = claimed
     this.#services = services
+    this.#effects = job?.effects ?? noEffects
   }
 
   get job(): RunningJob {
@@ -106,6 +114,7 @@ export class HandlerContext implements JobContext {
   ): Promise<EnqueueAnswer> {
     // The job goes on elsewhere, and enqueues there what it has to.
     if (this.#abortReason instanceof LeaseLostError) throw this.#abortReason
+    requireDeclared({ kind: 'job', name: this.#claimed.name ?? '' }, this.#effects, `enqueue:${job?.name}`)
     return await this.#services.enqueue(job, input, options)
   }
 
