@@ -146,12 +146,13 @@ export function defineJob<
     throw new InvalidArgumentError({ field: 'handler', problem: `must be a function for job "${name}"` })
   }
   const queue = checkName('queue', options.queue ?? 'default')
+  const effects = checkEffects('effects', options.effects)
   return Object.freeze({
     name,
     queue,
     input: options.input,
     result: options.result,
-    effects: checkEffects('effects', options.effects),
+    effects,
     uses: checkUses(options.uses),
     idempotent: true as const,
     maxAttempts: checkNumber('maxAttempts', options.maxAttempts, limits.maxAttempts),
@@ -159,7 +160,7 @@ export function defineJob<
     timeoutMs: checkNumber('timeoutMs', options.timeoutMs, limits.timeoutMs),
     abortGraceMs: checkNumber('abortGraceMs', options.abortGraceMs, limits.abortGraceMs),
     retry: options.retry === undefined ? undefined : checkBackoff('retry', options.retry),
-    contract: contractOf(name, options.input),
+    contract: contractOf({ name, queue, input: options.input, result: options.result, effects }),
     handler: handler as (ctx: JobContext, input: unknown) => unknown,
   })
 }
