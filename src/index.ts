@@ -11,6 +11,7 @@ export { limits } from './base/limits.ts'
 export type { LogFields, Logger } from './base/logger.ts'
 export type { QueryResult } from './driver/query-result.ts'
 export type { EffectName, InsideEffect, OutsideEffect } from './effects/effect-name.ts'
+export type { Authorization, Authorize, AuthorizeContext } from './jobs/authorize.ts'
 export type { CancelAnswer } from './jobs/cancel.ts'
 export type { JobContext, RunningJob } from './jobs/context.ts'
 export {
@@ -23,7 +24,7 @@ export {
   type JobResult,
 } from './jobs/define-job.ts'
 export type { JobToEnqueue } from './jobs/enqueue.ts'
-export type { EnqueueAnswer, EnqueueOptions } from './jobs/enqueue-options.ts'
+export type { ContextData, EnqueueAnswer, EnqueueOptions } from './jobs/enqueue-options.ts'
 export type { JobEnd, JobHandle, JobSnapshot } from './jobs/job-handle.ts'
 export type { JobState } from './jobs/state.ts'
 export type { MigrateResult } from './migrations/migrate.ts'

@@ -50,10 +50,7 @@ function targetOf(effect: EffectName): Target | undefined {
 
 /** Letters and digits stay; anything else is its code, so that two names never share an id. */
 function idOf(kind: string, name: string): string {
-  const safe = [...name].map((char) =>
-    /[a-z0-9]/i.test(char) ? char : `_${(char.codePointAt(0) ?? 0).toString(16)}_`,
-  )
-  return `${kind}_${safe.join('')}`
+  return `${kind}_${name.replace(/[^A-Za-z0-9]/gu, (char) => `_${char.codePointAt(0)?.toString(16)}_`)}`
 }
 
 /** Mermaid reads quotes, markup and its own entities in labels. */

@@ -1,4 +1,5 @@
 import type { Logger } from '../base/logger.ts'
+import type { Authorize } from '../jobs/authorize.ts'
 import type { AnyJob } from '../jobs/define-job.ts'
 import type { Producer } from '../producers/define-producer.ts'
 import type { Resource, ResourceFactory } from '../resources/resource.ts'
@@ -66,6 +67,11 @@ export interface AppOptions {
   readonly pooler?: boolean | undefined
   /** Connections of the pool made for an address: 1 to 1,000. A worker takes four more, or five. Default: 10. */
   readonly maxConnections?: number | undefined
+  /**
+   * Decides before each attempt's handler whether whoever asked for the job may still act; a job's own `authorize` comes
+   * in its place. Default: whoever could enqueue it may.
+   */
+  readonly authorize?: Authorize | undefined
   /** Where `ctx.log` writes. Default: nowhere. */
   readonly logger?: Logger | undefined
 }

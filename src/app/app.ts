@@ -199,6 +199,7 @@ export class App {
           logger,
           enqueue: async (job, input, enqueueOptions) =>
             await this.#enqueuer.enqueue(job, input, enqueueOptions),
+          authorize: composition.authorize,
           resources: new Resources({
             replacements: composition.resources,
             onError: (during, error) => this.#events.emit('worker.error', { during, error, retryInMs: 0 }),

@@ -1,6 +1,7 @@
 import { checkName, checkNumber, checkSchemaName } from '../base/check.ts'
 import { CompositionError, HoldfastError } from '../base/errors.ts'
 import { limits } from '../base/limits.ts'
+import { type Authorize, checkAuthorize } from '../jobs/authorize.ts'
 import type { AnyJob } from '../jobs/define-job.ts'
 import type { Producer } from '../producers/define-producer.ts'
 import type { Resource } from '../resources/resource.ts'
@@ -17,6 +18,7 @@ export interface Composition {
   readonly producers: ReadonlyMap<string, Producer>
   /** What jobs use, by name, as it is built here. */
   readonly resources: ReadonlyMap<string, Resource>
+  readonly authorize: Authorize | undefined
   readonly leaseMs: number
   readonly maxPollMs: number
   readonly shutdownMs: number
@@ -55,6 +57,7 @@ export function compose(options: AppOptions): Composition {
     queues,
     producers,
     resources,
+    authorize: checked(() => checkAuthorize(options.authorize), undefined),
     leaseMs: number('leaseMs'),
     maxPollMs: number('maxPollMs'),
     shutdownMs: number('shutdownMs'),

@@ -1,7 +1,7 @@
 import type { Logger } from '../base/logger.ts'
 import type { EnqueuedName } from '../effects/effect-name.ts'
 import type { JobInput, JobNamed } from './define-job.ts'
-import type { EnqueueAnswer, EnqueueOptions } from './enqueue-options.ts'
+import type { ContextData, EnqueueAnswer, EnqueueOptions } from './enqueue-options.ts'
 
 /** The facts of the job that a handler runs for. */
 export interface RunningJob {
@@ -23,6 +23,15 @@ export interface RunningJob {
   readonly scheduledAt: Date
 }
 
+/** The context of a job that was enqueued without one. */
+export const noContext: ContextData = Object.freeze({})
+
+/** What was stored as a job's context, if it is an object. */
+export function contextData(stored: unknown): ContextData {
+  if (typeof stored !== 'object' || stored === null || Array.isArray(stored)) return noContext
+  return stored as ContextData
+}
+
 /**
  * What a handler gets beside its input. `Resources` is what the job's `uses` give, `Effect` the union of its declared
  * effects; without them it is what every handler has, and any handler's context fits it.
@@ -34,8 +43,10 @@ export interface JobContext<Resources extends object = object, Effect extends st
    * `ShutdownError` or `LeaseLostError`. Pass it on to whatever takes a signal.
    */
   readonly signal: AbortSignal
-  /** Writes to the application's logger with the job's facts. */
+  /** Writes to the application's logger with the job's facts and context. */
   readonly log: Logger
+  /** What its enqueue gave as `context`: who asked for it. Empty without one; a job enqueued by `enqueue` inherits it. */
+  readonly context: ContextData
   /** The resources of the job's `uses`, built; empty without any. */
   readonly resources: Resources
   /**

@@ -5,6 +5,7 @@ import { InvalidArgumentError } from '../base/errors.ts'
 import { limits } from '../base/limits.ts'
 import { checkEffects, type EffectName } from '../effects/effect-name.ts'
 import { checkUses, type ResourcesOf, type Uses } from '../resources/resource.ts'
+import { type Authorize, checkAuthorize } from './authorize.ts'
 import type { JobContext } from './context.ts'
 import { contractOf } from './contract.ts'
 import { requireSchema } from './validate.ts'
@@ -64,6 +65,11 @@ export interface JobOptions<
    */
   readonly retry?: BackoffPolicy | undefined
   /**
+   * Decides before each attempt's handler whether whoever asked for the job may still act; see {@link Authorize}. In
+   * place of the application's. Default: the application's `authorize`, if it has one.
+   */
+  readonly authorize?: Authorize<StandardSchemaV1.InferOutput<Input>> | undefined
+  /**
    * Does the work. What it returns, or its promise resolves to, completes the job; what it throws fails the attempt;
    * a `PermanentError` discards the job. Watch `ctx.signal` in whatever takes long.
    */
@@ -91,6 +97,7 @@ export interface Job<
   readonly timeoutMs: number | undefined
   readonly abortGraceMs: number
   readonly retry: BackoffPolicy | undefined
+  readonly authorize: Authorize | undefined
   /** Fingerprint of what producers and workers have to agree on. */
   readonly contract: string
   // A method, so that a job of a certain input is a Job of any.
@@ -160,6 +167,7 @@ export function defineJob<
     timeoutMs: checkNumber('timeoutMs', options.timeoutMs, limits.timeoutMs),
     abortGraceMs: checkNumber('abortGraceMs', options.abortGraceMs, limits.abortGraceMs),
     retry: options.retry === undefined ? undefined : checkBackoff('retry', options.retry),
+    authorize: checkAuthorize(options.authorize) as Authorize | undefined,
     contract: contractOf({ name, queue, input: options.input, result: options.result, effects }),
     handler: handler as (ctx: JobContext, input: unknown) => unknown,
   })

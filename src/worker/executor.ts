@@ -4,10 +4,10 @@ import { type InputIssue, InvalidInputError, JobTimeoutError, ShutdownError } fr
 import { startTimer } from '../base/sleep.ts'
 import type { AnyJob } from '../jobs/define-job.ts'
 import { validate } from '../jobs/validate.ts'
-import { noUses } from '../resources/resource.ts'
 import type { ClaimedJob } from './claimed-job.ts'
 import { type ContextServices, HandlerContext } from './handler-context.ts'
 import { completedOutcome, decideOutcome, type Ending, type Outcome } from './outcome.ts'
+import { needsPreparation, prepare } from './prepare.ts'
 
 export interface ExecutorOptions {
   readonly jobs: ReadonlyMap<string, AnyJob>
@@ -122,7 +122,7 @@ class RunningAttempt implements Attempt {
     const checked = validate(job.input, this.claimed.input)
     const { value, issues } = checked instanceof Promise ? await checked : checked
     if (issues !== undefined) throw new InputRefused(job, issues)
-    if (job.uses !== noUses) await this.#takeResources(job)
+    if (needsPreparation(job, this.#services)) await prepare(job, value, this.context, this.#services)
     const result = await job.handler(this.context, value)
     if (job.result === undefined || result === undefined) return result
     const valid = await validate(job.result, result)
@@ -130,12 +130,6 @@ class RunningAttempt implements Attempt {
       throw new InvalidInputError({ job: `${job.name} (result)`, issues: valid.issues })
     }
     return valid.value
-  }
-
-  async #takeResources(job: AnyJob): Promise<void> {
-    const { context, claimed } = this
-    context.resources = await this.#services.resources.of(job, claimed.tenant, context.signal)
-    if (context.abortReason !== undefined) throw context.abortReason
   }
 
   #returned(value: unknown): void {

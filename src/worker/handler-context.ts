@@ -1,12 +1,13 @@
 import { checkNumber } from '../base/check.ts'
 import { InvalidArgumentError, LeaseLostError } from '../base/errors.ts'
 import { limits } from '../base/limits.ts'
-import { type Logger, withFields } from '../base/logger.ts'
+import { type LogFields, type Logger, withFields } from '../base/logger.ts'
 import { requireDeclared } from '../effects/declared.ts'
 import { type EffectName, noEffects } from '../effects/effect-name.ts'
-import type { JobContext, RunningJob } from '../jobs/context.ts'
+import type { Authorize } from '../jobs/authorize.ts'
+import { contextData, type JobContext, noContext, type RunningJob } from '../jobs/context.ts'
 import type { AnyJob, JobInput } from '../jobs/define-job.ts'
-import type { EnqueueAnswer, EnqueueOptions } from '../jobs/enqueue-options.ts'
+import type { ContextData, EnqueueAnswer, EnqueueOptions } from '../jobs/enqueue-options.ts'
 import { noValues, type Resources, type ResourceValues } from '../resources/resources.ts'
 import type { ClaimedJob } from './claimed-job.ts'
 import type { Decision } from './outcome.ts'
@@ -15,6 +16,8 @@ export interface ContextServices {
   readonly logger: Logger
   readonly enqueue: (job: AnyJob, input: unknown, options?: EnqueueOptions) => Promise<EnqueueAnswer>
   readonly resources: Resources
+  /** The application's, for jobs without their own. */
+  readonly authorize?: Authorize | undefined
 }
 
 /** Carries a handler's decision up through its stack. Swallowing it changes nothing: the decision is kept. */
@@ -62,6 +65,10 @@ export class HandlerContext implements JobContext<ResourceValues, EffectName> {
     return this.#job
   }
 
+  get context(): ContextData {
+    return contextData(this.#claimed.context)
+  }
+
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController()
@@ -71,8 +78,7 @@ export class HandlerContext implements JobContext<ResourceValues, EffectName> {
   }
 
   get log(): Logger {
-    const { id, name, attempt, queue } = this.#claimed
-    this.#log ??= withFields(this.#services.logger, { jobId: id, jobName: name, attempt, queue })
+    this.#log ??= withFields(this.#services.logger, this.#logFields())
     return this.#log
   }
 
@@ -115,7 +121,19 @@ export class HandlerContext implements JobContext<ResourceValues, EffectName> {
     // The job goes on elsewhere, and enqueues there what it has to.
     if (this.#abortReason instanceof LeaseLostError) throw this.#abortReason
     requireDeclared({ kind: 'job', name: this.#claimed.name ?? '' }, this.#effects, `enqueue:${job?.name}`)
-    return await this.#services.enqueue(job, input, options)
+    return await this.#services.enqueue(job, input, this.inheriting(options))
+  }
+
+  /** Options of an enqueue with this job's context, unless they have their own. */
+  inheriting(options: Omit<EnqueueOptions, 'tx'> | undefined): Omit<EnqueueOptions, 'tx'> | undefined {
+    const { context } = this
+    return context === noContext || options?.context !== undefined ? options : { ...options, context }
+  }
+
+  #logFields(): LogFields {
+    const { id, name, attempt, queue } = this.#claimed
+    const facts = { jobId: id, jobName: name, attempt, queue }
+    return this.context === noContext ? facts : { ...facts, context: this.context }
   }
 
   #decide(decision: Decision): never {
