@@ -48,7 +48,7 @@ export async function produce(
 ): Promise<unknown> {
   const { producer } = call
   const { tx, dryRun = false } = call.options
-  if (producers.get(producer?.name) !== producer) {
+  if (producer === undefined || producers.get(producer?.name) !== producer) {
     const problem = `"${producer?.name}" is not among the application's "producers"; list it in defineApp`
     throw new InvalidArgumentError({ field: 'producer', problem })
   }

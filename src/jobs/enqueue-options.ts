@@ -1,5 +1,10 @@
-/** Who asked for a job, and why: members of a JSON object, such as actor, company and request id. */
-export type ContextData = Readonly<Record<string, unknown>>
+/**
+ * Who asked for a job, and why: members of a JSON object, such as actor, company and request id. An application gives
+ * them types by declaring its own: `declare module 'holdfast' { interface ContextData { readonly actor?: string } }`.
+ */
+export interface ContextData {
+  readonly [member: string]: unknown
+}
 
 /** How a job is enqueued. Everything is checked before anything is sent. */
 export interface EnqueueOptions {

@@ -111,3 +111,27 @@ void app.produce(confirm, { orderId: '1' }).then((rows) => rows.slice())
 void app.produce(confirm, { orderId: '1' }, { dryRun: true }).then(({ result, enqueues }) => {
   return [result.toFixed(), enqueues[0]?.jobName]
 })
+
+declare module '../../src/index.ts' {
+  interface ContextData {
+    readonly ofTypeTest?: string
+  }
+}
+void app.enqueue(notify, { orderId: '1' }, { context: { ofTypeTest: 'ada', other: [1] } })
+// @ts-expect-error: a member of the context has the type that the application declares
+void app.enqueue(notify, { orderId: '1' }, { context: { ofTypeTest: 1 } })
+// @ts-expect-error: a context has members
+void app.enqueue(notify, { orderId: '1' }, { context: 'ada' })
+void defineJob({
+  ...base,
+  name: 'reads',
+  authorize: ({ context }) => context.ofTypeTest === 'ada',
+  handler: (ctx) => {
+    const actor: string | undefined = ctx.context.ofTypeTest
+    // @ts-expect-error: nor is it read as another one
+    const wrong: number | undefined = ctx.context.ofTypeTest
+    void [actor, wrong]
+  },
+})
+// @ts-expect-error: authorize answers with what is listed
+void defineJob({ ...base, name: 'x', authorize: () => 'yes' })
