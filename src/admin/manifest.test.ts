@@ -36,7 +36,124 @@ const manifest = manifestOf(compose({ ...parts, jobs: [send, log], producers: [c
 describe('the manifest', () => {
   it('says who enqueues what, who touches what, and through which resources', () => {
     const plain = { ...manifest, jobs: manifest.jobs.map((job) => ({ ...job, contract: '…' })) }
-    expect(plain).toMatchInlineSnapshot()
+    expect(plain).toMatchInlineSnapshot(`
+      {
+        "app": "shop",
+        "effects": [
+          {
+            "effect": "enqueue:sales.log",
+            "jobs": [
+              "sales.send",
+            ],
+            "producers": [
+              "sales.cancel "all"",
+            ],
+          },
+          {
+            "effect": "enqueue:sales.send",
+            "jobs": [],
+            "producers": [
+              "sales.confirm",
+            ],
+          },
+          {
+            "effect": "read:sales.order",
+            "jobs": [
+              "sales.send",
+            ],
+            "producers": [],
+          },
+          {
+            "effect": "send:email",
+            "jobs": [
+              "sales.send",
+            ],
+            "producers": [],
+          },
+          {
+            "effect": "write:sales.log",
+            "jobs": [
+              "sales.log",
+            ],
+            "producers": [],
+          },
+          {
+            "effect": "write:sales.order",
+            "jobs": [],
+            "producers": [
+              "sales.cancel "all"",
+              "sales.confirm",
+            ],
+          },
+        ],
+        "jobs": [
+          {
+            "contract": "…",
+            "effects": [
+              "write:sales.log",
+            ],
+            "maxAttempts": 20,
+            "name": "sales.log",
+            "priority": 0,
+            "queue": "default",
+            "timeoutMs": null,
+            "uses": [],
+          },
+          {
+            "contract": "…",
+            "effects": [
+              "enqueue:sales.log",
+              "read:sales.order",
+              "send:email",
+            ],
+            "maxAttempts": 20,
+            "name": "sales.send",
+            "priority": 0,
+            "queue": "mail",
+            "timeoutMs": null,
+            "uses": [
+              "mailer",
+            ],
+          },
+        ],
+        "producers": [
+          {
+            "effects": [
+              "enqueue:sales.log",
+              "write:sales.order",
+            ],
+            "name": "sales.cancel "all"",
+          },
+          {
+            "effects": [
+              "enqueue:sales.send",
+              "write:sales.order",
+            ],
+            "name": "sales.confirm",
+          },
+        ],
+        "queues": [
+          {
+            "concurrency": 10,
+            "name": "default",
+          },
+          {
+            "concurrency": 2,
+            "name": "mail",
+          },
+        ],
+        "resources": [
+          {
+            "name": "mailer",
+            "provides": [
+              "send:email",
+              "send:sms",
+            ],
+          },
+        ],
+        "schema": "holdfast",
+      }
+    `)
   })
 
   it('is the same in whatever order things are declared', () => {
