@@ -19,7 +19,8 @@ export interface AppOptions {
   readonly name: string
   /**
    * Where the jobs live: an address (`postgres://…`, several hosts allowed; `pglite:./folder` or `pglite:memory:`
-   * for the embedded database), a `pg` Pool, or a PGlite instance. A pool or instance of yours is never closed.
+   * for the embedded database), a `pg` Pool, a postgres.js instance (Holdfast opens connections of its own to where it
+   * connects), or a PGlite instance. A pool or instance of yours is never closed.
    */
   readonly database: unknown
   /** Every job that this application enqueues or runs, each made by `defineJob`. Names may come once. */

@@ -39,8 +39,8 @@ export class Transaction {
   }
 
   /**
-   * Runs a statement of yours with `$1` placeholders; values and rows are converted by the driver (`pg` or
-   * PGlite), as if you had called it yourself.
+   * Runs a statement of yours with `$1` placeholders; values and rows are converted by the driver (`pg`, also with
+   * a postgres.js instance, or PGlite), as if you had called it yourself.
    *
    * @throws What the driver throws. In PostgreSQL the transaction is then aborted: let it end.
    */
