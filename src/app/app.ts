@@ -9,6 +9,8 @@ import { limits } from '../base/limits.ts'
 import { silentLogger } from '../base/logger.ts'
 import type { Driver } from '../driver/driver.ts'
 import { type Database, run, runOne } from '../driver/operation.ts'
+import type { EffectCall } from '../effects/effect-options.ts'
+import { type OutsideEffectOptions, performOutside } from '../effects/outside-effect.ts'
 import type { AnyJob, JobInput } from '../jobs/define-job.ts'
 import { Enqueuer, type JobToEnqueue } from '../jobs/enqueue.ts'
 import type { EnqueueAnswer, EnqueueOptions } from '../jobs/enqueue-options.ts'
@@ -68,10 +70,7 @@ export class App {
     this.#enqueuer = new Enqueuer({
       database: this.#database,
       databaseOf: (tx) => this.#databaseOf(tx),
-      requireOutside: () => {
-        if (this.#insideTransaction.getStore()) throw new OutsideTransactionError()
-        this.#driver.requireOutside()
-      },
+      requireOutside: () => this.#requireOutside(),
       jobs: this.composition.jobs,
       queues: new Set(this.composition.queues.keys()),
       onStored: (lastId, items) => this.#stored(lastId, items),
@@ -128,6 +127,25 @@ export class App {
     return await this.#transact(fn, { tenant: '', requireDeclared: () => {} })
   }
 
+  /**
+   * As `ctx.effect`, outside jobs: an HTTP handler, a script. Shares the ledger with jobs: what one of them did under the
+   * same tenant, name and key is not called again. Nothing is retried; call it again with the same key.
+   *
+   * @throws {EffectUncertainError} An earlier call may have happened or not, and `ifUncertain` is `'ask'`. Not called.
+   * @throws {EffectBusyError} The same effect is being called elsewhere, for longer than `waitMs`. Not called.
+   * @throws {InvalidArgumentError} {@link OutsideTransactionError} Nothing was sent. What `fn` threw.
+   * @throws {UnavailableError} The database cannot be reached; if `fn` was called, the effect is in doubt.
+   */
+  async effect<T>(
+    name: string,
+    options: OutsideEffectOptions<T>,
+    fn: (call: EffectCall) => T | Promise<T>,
+  ): Promise<T> {
+    const requireOutside = () => this.#requireOutside()
+    const services = { database: this.#database, events: this.#events, requireOutside }
+    return await performOutside(services, name, options, fn)
+  }
+
   /** A handle on a job by its id: its state, its end, cancelling it. Reads nothing yet. */
   job(id: string | bigint): JobHandle {
     return new JobHandle(String(id), { driver: this.#driver, database: this.#database })
@@ -182,6 +200,7 @@ export class App {
           database: this.#database,
           databaseOf: (tx) => this.#databaseOf(tx),
           transact: async (fn, transactOptions) => await this.#transact(fn, transactOptions),
+          requireOutside: () => this.#requireOutside(),
           idleMs: this.#driver.singleConnection ? undefined : composition.leaseMs,
         },
         jobs: composition.jobs,
@@ -237,6 +256,11 @@ export class App {
   /** @internal For the command and the dashboard. */
   get internals(): { readonly driver: Driver; readonly database: Database; readonly events: EventHub } {
     return { driver: this.#driver, database: this.#database, events: this.#events }
+  }
+
+  #requireOutside(): void {
+    if (this.#insideTransaction.getStore()) throw new OutsideTransactionError()
+    this.#driver.requireOutside()
   }
 
   #databaseOf(tx: unknown): Database {

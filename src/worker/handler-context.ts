@@ -7,6 +7,7 @@ import type { JobContext, RunningJob } from '../jobs/context.ts'
 import type { AnyJob, JobInput } from '../jobs/define-job.ts'
 import type { EnqueueAnswer, EnqueueOptions } from '../jobs/enqueue-options.ts'
 import type { Transaction } from '../jobs/transaction.ts'
+import { validateResult } from '../jobs/validate.ts'
 import { AttemptWork, type WorkServices } from './attempt-work.ts'
 import type { ClaimedJob } from './claimed-job.ts'
 import type { Decision } from './outcome.ts'
@@ -29,6 +30,7 @@ class DecisionMade extends Error {
 export class HandlerContext implements JobContext {
   readonly #claimed: ClaimedJob
   readonly #services: ContextServices
+  readonly #definition: AnyJob | undefined
   #job: RunningJob | undefined
   #log: Logger | undefined
   #controller: AbortController | undefined
@@ -39,9 +41,15 @@ export class HandlerContext implements JobContext {
   /** Set once the handler has decided; stands whatever it does afterwards. */
   decision: Decision | undefined
 
-  constructor(claimed: ClaimedJob, services: ContextServices, startedMs: number) {
+  constructor(
+    claimed: ClaimedJob,
+    services: ContextServices,
+    startedMs: number,
+    definition: AnyJob | undefined,
+  ) {
     this.#claimed = claimed
     this.#services = services
+    this.#definition = definition
     this.#startedMs = startedMs
   }
 
@@ -127,34 +135,39 @@ export class HandlerContext implements JobContext {
     return await this.#services.enqueue(job, input, options)
   }
 
-  async effect<T>(
-    name: string,
-    options: EffectOptions<T>,
-    fn: (call: EffectCall) => T | Promise<T>,
-  ): Promise<T> {
-    return (await this.#use().effect(name, options as EffectOptions<never>, fn)) as T
+  effect<T>(name: string, options: EffectOptions<T>, fn: (call: EffectCall) => T | Promise<T>): Promise<T> {
+    return this.#begin(
+      async (work) => await work.effect(name, options as EffectOptions<never>, fn),
+    ) as Promise<T>
   }
 
-  async transaction<T>(fn: (tx: Transaction) => T | Promise<T>): Promise<T> {
-    return await this.#use().transaction(fn)
+  transaction<T>(fn: (tx: Transaction) => T | Promise<T>): Promise<T> {
+    return this.#begin(async (work) => await work.transaction(fn))
   }
 
-  async commit<T>(fn: (tx: Transaction) => T | Promise<T>): Promise<T> {
-    return (await this.#use().commit(fn)) as T
+  commit<T>(fn: (tx: Transaction) => T | Promise<T>): Promise<T> {
+    return this.#begin(async (work) => await work.commit(fn)) as Promise<T>
   }
 
-  async fence(tx: unknown): Promise<void> {
-    await this.#use().fence(tx)
+  fence(tx: unknown): Promise<void> {
+    return this.#begin(async (work) => await work.fence(tx))
   }
 
-  async checkpoint(value: unknown): Promise<void> {
-    await this.#use().checkpoint(value)
-    this.#checkpoint = value
-    this.#job = undefined
+  checkpoint(value: unknown): Promise<void> {
+    return this.#begin(async (work) => {
+      this.#checkpoint = await work.checkpoint(value)
+      this.#job = undefined
+    })
   }
 
-  async progress(fraction: number, note?: string): Promise<void> {
-    await this.#use().progress(fraction, note)
+  progress(fraction: number, note?: string): Promise<void> {
+    return this.#begin(async (work) => await work.progress(fraction, note))
+  }
+
+  /** The attempt waits for it, even if the handler does not. */
+  #begin<T>(act: (work: AttemptWork) => Promise<T>): Promise<T> {
+    const work = this.#use()
+    return work.track(act(work))
   }
 
   #use(): AttemptWork {
@@ -165,6 +178,9 @@ export class HandlerContext implements JobContext {
       signal: () => this.signal,
       abortReason: () => this.#abortReason,
       isLate: () => this.#abortReason instanceof JobTimeoutError,
+      isDecided: () => this.decision !== undefined,
+      checkResult: async (value) =>
+        this.#definition === undefined ? value : await validateResult(this.#definition, value),
       requireDeclared: () => {},
       notHappened: () => false,
       onUncertain: (error) => {
