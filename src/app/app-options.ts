@@ -56,10 +56,14 @@ export interface AppOptions {
   /**
    * How many days ended jobs are kept: completed ones (default 1), cancelled ones (default 7); fractions allowed,
    * 0 to 3,650. Dropped by whole ranges of ids, so some stay hours longer. Discarded jobs are kept until decided.
+   *
+   * `effectDays`: how long an effect that happened, or did not, is known: 0 to 36,525, default 365. Asked for later, it is
+   * called again; one in doubt is kept until it is decided.
    */
   readonly retention?: {
     readonly completedDays?: number | undefined
     readonly cancelledDays?: number | undefined
+    readonly effectDays?: number | undefined
   }
   /**
    * True behind a transaction pooler such as pgbouncer: nothing is prepared or listened to, and jobs start at
