@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import app, { database, sendConfirmation } from './app.ts'
+import app, { database, sendCompanyConfirmation, sendConfirmation } from './app.ts'
 import { inTransaction } from './database.ts'
 import type { Order } from './orders.ts'
 import type { Random } from './random.ts'
@@ -45,18 +45,24 @@ export async function confirmOrders(orders: readonly Order[], options: ConfirmOp
       const dueMs = (taken / options.ordersPerSecond) * 1_000
 
       await sleep(Math.max(0, startedAt + dueMs - performance.now()))
-      const jobId = await confirm(order.id, changesMind)
+      const jobId = await confirm(order, changesMind)
       tell({ type: changesMind ? 'rolled back' : 'confirmed', orderId: order.id, jobId })
     }
   }
   await Promise.all(Array.from({ length: CONCURRENCY }, runLane))
 }
 
-async function throughHoldfast(orderId: string, changesMind: boolean): Promise<string> {
+/** The job that tells the customer. */
+function jobFor({ company }: Order) {
+  return company === '' ? sendConfirmation : sendCompanyConfirmation
+}
+
+async function throughHoldfast(order: Order, changesMind: boolean): Promise<string> {
+  const { id: orderId } = order
   let jobId = ''
   const confirmed = app.transaction(async (tx) => {
     await tx.query('update shop.orders set status = $1 where id = $2', ['confirmed', orderId])
-    const job = await tx.enqueue(sendConfirmation, { orderId }, { uniqueKey: `confirmation:${orderId}` })
+    const job = await tx.enqueue(jobFor(order), { orderId }, { uniqueKey: `confirmation:${orderId}` })
     jobId = String(job.id)
     if (changesMind) throw new ChangedMind()
   })
@@ -64,11 +70,12 @@ async function throughHoldfast(orderId: string, changesMind: boolean): Promise<s
   return jobId
 }
 
-async function throughOwnTransaction(orderId: string, changesMind: boolean): Promise<string> {
+async function throughOwnTransaction(order: Order, changesMind: boolean): Promise<string> {
+  const { id: orderId } = order
   let jobId = ''
   const confirmed = inTransaction(database, async (tx) => {
     await markConfirmed(tx, orderId)
-    const job = await app.enqueue(sendConfirmation, { orderId }, { tx, uniqueKey: `confirmation:${orderId}` })
+    const job = await app.enqueue(jobFor(order), { orderId }, { tx, uniqueKey: `confirmation:${orderId}` })
     jobId = String(job.id)
     if (changesMind) throw new ChangedMind()
   })
@@ -76,11 +83,12 @@ async function throughOwnTransaction(orderId: string, changesMind: boolean): Pro
   return jobId
 }
 
-async function throughSavepoint(orderId: string, changesMind: boolean): Promise<string> {
+async function throughSavepoint(order: Order, changesMind: boolean): Promise<string> {
+  const { id: orderId } = order
   return await inTransaction(database, async (tx) => {
     await tx.query('savepoint before_order')
     await markConfirmed(tx, orderId)
-    const job = await app.enqueue(sendConfirmation, { orderId }, { tx, uniqueKey: `confirmation:${orderId}` })
+    const job = await app.enqueue(jobFor(order), { orderId }, { tx, uniqueKey: `confirmation:${orderId}` })
     if (changesMind) await tx.query('rollback to savepoint before_order')
     return String(job.id)
   })

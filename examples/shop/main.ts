@@ -4,17 +4,17 @@ import path from 'node:path'
 import { parseArgs } from 'node:util'
 import { createDisplay, format } from './display.ts'
 import { runEmbedded } from './embedded.ts'
+import { startMailServers } from './mail-servers.ts'
 import { runOnServer } from './on-server.ts'
 import { formatOrders, makeOrders } from './orders.ts'
 import { createRandom } from './random.ts'
 import { writeReport } from './report.ts'
-import { startMailServer } from './smtp.ts'
 import { judge } from './verdict.ts'
 
 const usage = `Usage: npm run demo -- [options]
 
   --orders N   orders in the file, 300 to 5000 (default 3000)
-  --seed N     repeats the orders and rollbacks of the run that printed N (default: a new one)
+  --seed N     repeats the orders, rollbacks and plan of faults of the run that printed N (default: a new one)
   --pglite     everything in one process, on the embedded database: no kills
 `
 
@@ -49,8 +49,9 @@ async function main(options: Options): Promise<number> {
     writeFileSync(file, formatOrders(orders))
     display.note(`${format(orders.length)} orders in ${file}, seed ${options.seed}`)
 
-    await using mailServer = await startMailServer({ inspectMs: () => random.integer(5, 60) })
-    display.note(`the mail server listens on port ${mailServer.port}`)
+    await using mailServers = await startMailServers(() => random.integer(5, 60))
+    const { provider, plain } = mailServers
+    display.note(`the mail provider listens on port ${provider.port}, the plain mail server on ${plain.port}`)
     const run = options.pglite ? runEmbedded : runOnServer
     const { evidence, database } = await run({
       orders,
@@ -58,7 +59,7 @@ async function main(options: Options): Promise<number> {
       seed: options.seed,
       ordersPerSecond: orders.length / RUSH_SECONDS,
       rollbackShare: ROLLBACK_SHARE,
-      mailServer,
+      mailServers,
       display,
       signal: end.signal,
     })

@@ -4,8 +4,9 @@ import { Crew } from './crew.ts'
 import { disconnect, type Sql } from './database.ts'
 import { isCompleted, readCounts, readFacts } from './facts.ts'
 import { planFaults, runFaults, until } from './faults.ts'
+import { createRandom } from './random.ts'
 import { createRecord, enter, type Message, type RunRecord } from './record.ts'
-import { type Run, type RunOptions, withProgress } from './run.ts'
+import { portsOf, type Run, type RunOptions, withProgress } from './run.ts'
 import { toEnvironment } from './settings.ts'
 import { createShop, readConfirmedIds, readVersion } from './shop.ts'
 
@@ -16,9 +17,9 @@ const DISMISS_MS = 10_000
 
 /** Runs the shop as it is deployed: a PostgreSQL server, a producer process, worker processes, and bad luck. */
 export async function runOnServer(options: RunOptions): Promise<Run> {
-  const { orders, mailServer, display } = options
+  const { orders, mailServers, display } = options
   await using postgres = await startPostgres({ version: 18, settings: { fsync: 'on' } })
-  Object.assign(process.env, toEnvironment({ databaseUrl: postgres.url(), smtpPort: mailServer.port }))
+  Object.assign(process.env, toEnvironment({ ...portsOf(mailServers), databaseUrl: postgres.url() }))
 
   // Loaded only now, since it reads its settings from the environment.
   const { default: app, database } = await import('./app.ts')
@@ -51,7 +52,17 @@ export async function runOnServer(options: RunOptions): Promise<Run> {
   const facts = await readFacts(database)
   await app.close()
   await disconnect(database)
-  return { evidence: { orders, confirmedIds, mails: mailServer.accepted, facts, record }, database: server }
+  return {
+    evidence: {
+      orders,
+      confirmedIds,
+      mails: mailServers.accepted(),
+      inquiries: mailServers.inquiries,
+      facts,
+      record,
+    },
+    database: server,
+  }
 }
 
 interface Shop {
@@ -63,18 +74,23 @@ interface Shop {
 
 /** Lets orders come in and faults happen, until every job is done and every worker has gone home. */
 async function work(options: RunOptions, { crew, record, database, onMessage }: Shop): Promise<void> {
-  const { mailServer, display, signal } = options
+  const { mailServers, display, seed, signal } = options
   const allDone = async () => (await readCounts(database)).live === 0
   const dry = new AbortController()
   const producing = produce(options, onMessage)
     .then(() => until(allDone, Number.POSITIVE_INFINITY, signal))
     .finally(() => dry.abort())
-  const faulting = runFaults(planFaults(options.orders.length, workerNames), {
-    mailServer,
+  const plan = planFaults(options.orders.length, { names: workerNames, random: createRandom(seed) })
+  const faulting = runFaults(plan, {
+    mailServers,
     crew,
     record,
     note: (text) => display.note(text),
-    isCompleted: (jobId) => isCompleted(database, jobId),
+    isCompleted: async (orderId) => {
+      // The producer's word may still be under way.
+      const jobId = record.confirmed.get(orderId)
+      return jobId !== undefined && (await isCompleted(database, jobId))
+    },
     dry: dry.signal,
     signal,
   })

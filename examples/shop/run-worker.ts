@@ -1,8 +1,8 @@
-import app, { mailer } from './app.ts'
+import app, { plainServer, provider } from './app.ts'
 import type { Message } from './record.ts'
 
 export interface RunningWorker {
-  /** Lets running handlers end, hands the rest back, and closes the connections to the mail server. */
+  /** Lets running handlers end, hands the rest back, and closes the connections to the mail servers. */
   stop(): Promise<void>
 }
 
@@ -17,7 +17,8 @@ export async function runWorker(tell: (message: Message) => void): Promise<Runni
   return {
     stop: async () => {
       await worker.stop()
-      mailer.close()
+      provider.close()
+      plainServer.close()
     },
   }
 }
