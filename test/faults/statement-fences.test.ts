@@ -16,7 +16,8 @@ import * as requeueLostLeases from '../../src/jobs/sql/requeue-lost-leases.ts'
 import * as settleAttempts from '../../src/jobs/sql/settle-attempts.ts'
 import * as settleCompleted from '../../src/jobs/sql/settle-completed.ts'
 import * as migrations from '../../src/migrations/migrate.ts'
-import { type SceneName, SceneStage, scenes } from '../chaos/scenarios.ts'
+import { SceneStage } from '../chaos/scenes/stage.ts'
+import { type SceneName, scenes } from '../chaos/scenes.ts'
 import { createDatabase } from '../support/database.ts'
 
 /** The scenes that `npm run chaos -- --controls` plays on a broken library, here on the sound one. */

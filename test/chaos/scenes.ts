@@ -1,0 +1,13 @@
+import { claimScenes } from './scenes/claim.ts'
+import { rescueScenes } from './scenes/rescue.ts'
+import { settleScenes } from './scenes/settle.ts'
+import type { Scene } from './scenes/stage.ts'
+
+/** All scenes, by name. */
+export const scenes = {
+  ...settleScenes,
+  ...claimScenes,
+  ...rescueScenes,
+} as const satisfies Readonly<Record<string, Scene>>
+
+export type SceneName = keyof typeof scenes
