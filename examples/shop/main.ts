@@ -13,13 +13,13 @@ import { judge } from './verdict.ts'
 
 const usage = `Usage: npm run demo -- [options]
 
-  --orders N   orders in the file, 300 to 5000 (default 3000)
+  --orders N   orders in the file, 300 to 5000 (default 1500)
   --seed N     repeats the orders, rollbacks and plan of faults of the run that printed N (default: a new one)
   --pglite     everything in one process, on the embedded database: no kills
 `
 
 /** The demo ends within a minute, whatever happens; the rest is for ending the workers and the report. */
-const TIME_LIMIT_MS = 45_000
+const TIME_LIMIT_MS = 48_000
 /** Past this something hangs that was asked to end: no report can be trusted. */
 const HANG_LIMIT_MS = 58_000
 /** Orders come in over this time, however many they are: the faults need time between them. */
@@ -86,7 +86,7 @@ function exitHung(): void {
 function readOptions(): Options {
   const { values } = parseArgs({
     options: {
-      orders: { type: 'string', default: '3000' },
+      orders: { type: 'string', default: '1500' },
       seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000)) },
       pglite: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },

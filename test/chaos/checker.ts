@@ -1,5 +1,7 @@
 import { cancels, dueTimes, rescues } from './checks/answers.ts'
 import { attempts, fences, finality } from './checks/attempts.ts'
+import { atomicCommits, checkpoints } from './checks/commits.ts'
+import { outsideEffects } from './checks/effects.ts'
 import { noGhost, noLoss, uniqueness, unknownCommits } from './checks/enqueues.ts'
 import { casesOf, enqueuesOf, type History } from './history.ts'
 import { progress, recoveriesOf, restartsOf } from './recovery.ts'
@@ -14,11 +16,16 @@ export interface Verdicts {
   /** From the database's being up again to the next recorded outcome. */
   readonly restartRecoveryMs: readonly number[]
   readonly enqueues: Readonly<Record<string, number>>
+  /** Effects that were in doubt once, and that the ledger knows the end of. */
+  readonly doubtsResolved: number
+  /** Calls of the provider that came after others had gone on with the effect: no fence reaches it. */
+  readonly lateCalls: number
 }
 
 export function check(history: History): Verdicts {
   const cases = casesOf(history)
   const enqueues = enqueuesOf(history)
+  const effects = outsideEffects(history, cases)
   const recoveries = recoveriesOf(history, cases)
   const restarts = restartsOf(history)
   return {
@@ -29,6 +36,9 @@ export function check(history: History): Verdicts {
       fences(history, cases),
       finality(history, cases),
       attempts(cases),
+      atomicCommits(history, cases),
+      effects.verdict,
+      checkpoints(history, cases),
       uniqueness(history, cases, enqueues),
       progress(history, recoveries, restarts),
       cancels(history, cases),
@@ -39,5 +49,7 @@ export function check(history: History): Verdicts {
     repeatedRecoveryMs: recoveries.filter(({ crashes }) => crashes > 0).map(({ tookMs }) => tookMs),
     restartRecoveryMs: restarts.map(({ tookMs }) => tookMs),
     enqueues: enqueues.counts,
+    doubtsResolved: effects.doubtsResolved,
+    lateCalls: effects.lateCalls,
   }
 }

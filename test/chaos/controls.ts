@@ -1,5 +1,8 @@
+import { attemptControls } from './controls/attempts.ts'
 import { claimControls } from './controls/claim.ts'
+import { commitControls } from './controls/commits.ts'
 import type { Control } from './controls/control.ts'
+import { effectControls } from './controls/effects.ts'
 import { rescueControls } from './controls/rescue.ts'
 import { settleControls } from './controls/settle.ts'
 
@@ -8,6 +11,9 @@ export const controls = {
   ...settleControls,
   ...claimControls,
   ...rescueControls,
+  ...attemptControls,
+  ...commitControls,
+  ...effectControls,
 } as const satisfies Readonly<Record<string, Control>>
 
 export type ControlName = keyof typeof controls

@@ -22,10 +22,20 @@ export const chaos = (pace: ChaosSettings['pace'] = {}, minutes = 0.4) => ({
   chaos: { minutes, drainMs: 15_000, pace },
 })
 
-const sqlFolder = 'src/jobs/sql'
 /** An edit of a statement of `src/jobs/sql`. */
 export const edit = (file: string, find: string, replace: string): Edit => ({
-  file: `${sqlFolder}/${file}.ts`,
+  file: `src/jobs/sql/${file}.ts`,
   find,
   replace,
+})
+
+/** The row of a fence that lets everything through. It names all parameters: PostgreSQL wants to know the type of each. */
+const UNFENCED =
+  'select ${p.token} as token, (${p.workerId} < 0 or ${p.jobId} < 0 or ${p.place} < 0) as cancelled'
+
+/** Takes the fence out of one statement of an attempt. */
+export const unfenced = (file: string): Edit => ({
+  file,
+  find: '${attemptFence(t, p)}',
+  replace: `fence as (${UNFENCED})`,
 })
