@@ -95,6 +95,8 @@ async function work(options: RunOptions, { crew, record, database, onMessage }: 
     signal,
   })
   await Promise.all([producing, faulting])
+  // One that is still starting does not know yet what SIGTERM asks of it.
+  await crew.ready()
   await crew.dismiss(DISMISS_MS)
 }
 
