@@ -1,3 +1,11 @@
+/**
+ * Who asked for a job, and why: members of a JSON object, such as actor, company and request id. An application gives
+ * them types by declaring its own: `declare module 'holdfast' { interface ContextData { readonly actor?: string } }`.
+ */
+export interface ContextData {
+  readonly [member: string]: unknown
+}
+
 /** How a job is enqueued. Everything is checked before anything is sent. */
 export interface EnqueueOptions {
   /**
@@ -25,6 +33,12 @@ export interface EnqueueOptions {
    * job. 1 to 1,024 bytes, one line; one namespace for all jobs in the schema. Default: none.
    */
   readonly idempotencyKey?: string | null | undefined
+  /**
+   * Who asked for it: an object of JSON values that travels with the job to `ctx.context`, `authorize`, log lines, and the
+   * jobs that its handler enqueues. Not secret: operators see it. At most 4 KiB as JSON. Default: none, or that of the
+   * job whose `ctx.enqueue` is called; `null` is none there too.
+   */
+  readonly context?: ContextData | null | undefined
 }
 
 /** What became of one job that was enqueued. */
