@@ -53,5 +53,7 @@ export async function readEntries(tx: Sql, tenant: string, page: Page): Promise<
 }
 
 export function toCsv(entries: readonly Entry[]): string {
-  return entries.map(({ id, article, cents }) => `${id},"${article.replaceAll('"', '""')}",${cents}\n`).join('')
+  return entries
+    .map(({ id, article, cents }) => `${id},"${article.replaceAll('"', '""')}",${cents}\n`)
+    .join('')
 }

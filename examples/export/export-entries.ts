@@ -38,7 +38,7 @@ export function businessKey({ tenant, exportId }: ExportRequest): string {
  * checkpoint is taken, so an attempt that follows finds at least what its checkpoint says, and cuts off what is more.
  */
 export async function exportEntries(
-  ctx: JobContext,
+  ctx: JobContext<object, 'store:export'>,
   request: ExportRequest,
   space: TenantSpace,
 ): Promise<Exported> {
@@ -76,7 +76,13 @@ async function writeRest(
     let progress: Progress =
       saved !== undefined && resumed !== undefined
         ? { ...saved, partial }
-        : { ...(await ctx.transaction((tx) => readExtent(tx, tenant))), afterId: '0', rows: 0, bytes: 0, partial }
+        : {
+            ...(await ctx.transaction((tx) => readExtent(tx, tenant))),
+            afterId: '0',
+            rows: 0,
+            bytes: 0,
+            partial,
+          }
     ctx.log.info('export begins', { attempt: ctx.job.attempt, fromRow: progress.rows, of: progress.total })
     while (progress.rows < progress.total) {
       // A timeout, a cancel or a stop ends it between two units.
@@ -85,7 +91,8 @@ async function writeRest(
       await ctx.checkpoint(progress)
       await ctx.progress(progress.rows / progress.total, `${progress.rows} of ${progress.total} rows`)
       // Nobody needs the earlier attempt's file once the checkpoint speaks of this one's.
-      if (saved !== undefined && saved.partial.fencingToken !== partial.fencingToken) await space.removePartial(saved.partial)
+      if (saved !== undefined && saved.partial.fencingToken !== partial.fencingToken)
+        await space.removePartial(saved.partial)
     }
     return progress
   } finally {
@@ -95,7 +102,11 @@ async function writeRest(
 
 async function writeUnit(
   ctx: JobContext,
-  { tenant, file, progress }: { readonly tenant: string; readonly file: PartialFile; readonly progress: Progress },
+  {
+    tenant,
+    file,
+    progress,
+  }: { readonly tenant: string; readonly file: PartialFile; readonly progress: Progress },
 ): Promise<Progress> {
   const { afterId, lastId } = progress
   const entries = await ctx.transaction((tx) =>

@@ -3,7 +3,7 @@ import app, { exportJob, openStorage } from './app.ts'
 import { createEntries, fillEntries } from './entries.ts'
 import { businessKey } from './export-entries.ts'
 
-/** Exports 100,000 rows. Kill it on its way (`kill -9`), and run it again: it goes on where it was. */
+/** Exports 100,000 rows, on the embedded database unless there is a server. Kill it on its way (`kill -9`), and run it again: it goes on where it was. */
 
 const ROWS = 100_000
 const request = { tenant: 'acme', exportId: process.argv[2] ?? '2026-11' }

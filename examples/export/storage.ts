@@ -1,4 +1,4 @@
-import { type FileHandle, mkdir, copyFile, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { copyFile, type FileHandle, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { checkKey, checkText, fromFileName, toFileName } from './names.ts'
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import app, { database, sendCompanyConfirmation, sendConfirmation } from './app.ts'
+import app, { confirmOrder, database, sendCompanyConfirmation, sendConfirmation } from './app.ts'
 import { inTransaction } from './database.ts'
 import type { Order } from './orders.ts'
 import type { Random } from './random.ts'
@@ -28,7 +28,7 @@ const CONCURRENCY = 4
 /**
  * Confirms each order together with its job: one commit, or one rollback, for both.
  *
- * Draws one of three ways for each: Holdfast's transaction, a transaction of the shop's own,
+ * Draws one of three ways for each: a producer in Holdfast's transaction, a transaction of the shop's own,
  * and one of the shop's own in which a failure rolls back to a savepoint only.
  */
 export async function confirmOrders(orders: readonly Order[], options: ConfirmOptions): Promise<void> {
@@ -41,7 +41,7 @@ export async function confirmOrders(orders: readonly Order[], options: ConfirmOp
       if (signal?.aborted) return
       // Drawn when the order is taken, before anything is awaited: so a seed repeats the whole run.
       const changesMind = random.chance(options.rollbackShare)
-      const confirm = random.pick([throughHoldfast, throughOwnTransaction, throughSavepoint])
+      const confirm = random.pick([throughProducer, throughOwnTransaction, throughSavepoint])
       const dueMs = (taken / options.ordersPerSecond) * 1_000
 
       await sleep(Math.max(0, startedAt + dueMs - performance.now()))
@@ -57,13 +57,11 @@ function jobFor({ company }: Order) {
   return company === '' ? sendConfirmation : sendCompanyConfirmation
 }
 
-async function throughHoldfast(order: Order, changesMind: boolean): Promise<string> {
-  const { id: orderId } = order
+async function throughProducer({ id: orderId, company }: Order, changesMind: boolean): Promise<string> {
   let jobId = ''
   const confirmed = app.transaction(async (tx) => {
-    await tx.query('update shop.orders set status = $1 where id = $2', ['confirmed', orderId])
-    const job = await tx.enqueue(jobFor(order), { orderId }, { uniqueKey: `confirmation:${orderId}` })
-    jobId = String(job.id)
+    const job = await app.produce(confirmOrder, { orderId, isCompany: company !== '' }, { tx })
+    jobId = job.id
     if (changesMind) throw new ChangedMind()
   })
   await confirmed.catch(expectChangedMind)

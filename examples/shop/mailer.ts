@@ -8,10 +8,9 @@ export interface Receipt {
   readonly deduplicated: boolean
 }
 
-export interface Mailer {
+export interface Mailer extends Disposable {
   /** Resolves once the server has taken the message; `idempotencyKey` goes along for servers that know such keys. */
   send(mail: Mail, options?: { readonly idempotencyKey?: string }): Promise<Receipt>
-  close(): void
 }
 
 export interface MailerOptions {
@@ -40,7 +39,7 @@ export function createMailer({ port, name }: MailerOptions): Mailer {
       const { response } = await transport.sendMail({ ...mail, headers: { ...mail.headers, ...key } })
       return { response, deduplicated: response.includes('duplicate') }
     },
-    close: () => transport.close(),
+    [Symbol.dispose]: () => transport.close(),
   }
 }
 

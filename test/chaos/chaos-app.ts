@@ -1,7 +1,14 @@
 import fs from 'node:fs'
 import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type AnyJob, type App, defineApp, defineJob, PermanentError } from '../../src/index.ts'
+import {
+  type AnyJob,
+  type App,
+  defineApp,
+  defineJob,
+  type JobContext,
+  PermanentError,
+} from '../../src/index.ts'
 import { type Act, type EffectJobName, effectJobs, input } from './effect-jobs.ts'
 import type { Note } from './history-log.ts'
 
@@ -73,8 +80,8 @@ export function chaosApp(options: ChaosAppOptions): { readonly app: App; readonl
 function chaosJobs(options: ChaosAppOptions): ChaosJobs {
   const plain = plainJobs(options)
   const { note, name, provider } = options
-  const noting = (act: Act) => noted(note, act)
-  return { ...plain, ...effectJobs({ note, name, provider, noted: noting, child: () => plain.instant }) }
+  const noting = <C extends JobContext>(act: Act<C>) => noted(note, act)
+  return { ...plain, ...effectJobs({ note, name, provider, noted: noting, child: plain.instant }) }
 }
 
 function plainJobs({
@@ -118,7 +125,7 @@ function plainJobs({
   }
 }
 
-function noted(note: Note, act: Act): Act {
+function noted<C extends JobContext>(note: Note, act: Act<C>): Act<C> {
   return async (ctx, given) => {
     const { id, fencingToken, attempt, maxAttempts, name } = ctx.job
     const facts = { job: id, token: fencingToken }

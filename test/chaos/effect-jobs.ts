@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import * as v from 'valibot'
-import { type AnyJob, defineJob, type IfUncertain, type JobContext } from '../../src/index.ts'
+import { type AnyJob, defineJob, type IfUncertain, type JobContext, resource } from '../../src/index.ts'
 import type { Note } from './history-log.ts'
-import { findReceipt } from './provider.ts'
+import { type Call, findReceipt } from './provider.ts'
 
 /** The jobs of a chaos run that act on an outside, or commit with their own writes, or go on where they were. */
 
@@ -18,17 +18,17 @@ export const input = v.object({
 })
 
 export type Input = v.InferOutput<typeof input>
-export type Act = (ctx: JobContext, input: Input) => Promise<unknown>
+export type Act<C extends JobContext = JobContext> = (ctx: C, input: Input) => Promise<unknown>
 
 export interface EffectJobOptions {
   readonly note: Note
-  readonly noted: (act: Act) => Act
+  readonly noted: <C extends JobContext>(act: Act<C>) => Act<C>
   /** Address of the provider double. */
   readonly provider: string
   /** Name of this process. */
   readonly name: string
   /** What a commit enqueues. */
-  readonly child: () => AnyJob
+  readonly child: AnyJob
 }
 
 export type EffectJobName = 'repeater' | 'confirmer' | 'asker' | 'committer' | 'resumer'
@@ -42,52 +42,75 @@ export function childKey(jobId: string): string {
 }
 
 export function effectJobs(options: EffectJobOptions): Readonly<Record<EffectJobName, AnyJob>> {
-  const { provider } = options
-  const job = (name: EffectJobName, act: Act): AnyJob =>
-    defineJob({
-      name,
-      queue: name === 'resumer' ? 'side' : 'main',
-      input,
-      idempotent: true,
-      retry: { type: 'fixed', delayMs: 150 },
-      handler: options.noted(act),
-    })
-  const calling =
-    (ifUncertain: IfUncertain<unknown>): Act =>
-    async (ctx, given) =>
-      await actOutside(ctx, given, { ...options, ifUncertain })
+  const { note, noted, child } = options
+  const uses = { provider: providerOf(options) }
+  const common = { input, idempotent: true, retry: { type: 'fixed', delayMs: 150 } } as const
+  const caller = (name: EffectJobName, handler: Act<CallerContext>) =>
+    defineJob({ ...common, name, queue: 'main', uses, effects: ['send:chaos'], handler: noted(handler) })
   return {
-    repeater: job('repeater', calling('repeat')),
-    asker: job('asker', calling('ask')),
-    confirmer: job(
-      'confirmer',
-      calling(async ({ idempotencyKey, signal }) => {
-        const result = await findReceipt(provider, idempotencyKey, signal)
-        return result === undefined ? { happened: false } : { happened: true, result }
-      }),
+    repeater: caller(
+      'repeater',
+      async (ctx, given) => await actOutside(ctx, given, { note, ifUncertain: 'repeat' }),
     ),
-    committer: job('committer', async (ctx, given) => await commit(ctx, given, options.child())),
-    resumer: job('resumer', async (ctx, given) => await resume(ctx, given, options.note)),
+    asker: caller('asker', async (ctx, given) => await actOutside(ctx, given, { note, ifUncertain: 'ask' })),
+    confirmer: caller('confirmer', async (ctx, given) => {
+      const ifUncertain: IfUncertain<unknown> = async ({ idempotencyKey, signal }) => {
+        const result = await ctx.resources.provider.find(idempotencyKey, signal)
+        return result === undefined ? { happened: false } : { happened: true, result }
+      }
+      await actOutside(ctx, given, { note, ifUncertain })
+    }),
+    committer: defineJob({
+      ...common,
+      name: 'committer',
+      queue: 'main',
+      effects: ['write:written', `enqueue:${child.name}`],
+      handler: noted<JobContext>(async (ctx, given) => await commit(ctx, given, child)),
+    }),
+    resumer: defineJob({
+      ...common,
+      name: 'resumer',
+      queue: 'side',
+      handler: noted<JobContext>(async (ctx, given) => await resume(ctx, given, note)),
+    }),
   }
 }
 
+interface Provider {
+  call(call: Omit<Call, 'slot' | 'pid'>, signal: AbortSignal): Promise<unknown>
+  find(idempotencyKey: string, signal: AbortSignal): Promise<unknown>
+}
+
+type CallerContext = JobContext<{ readonly provider: Provider }, 'send:chaos'>
+
+function providerOf({ provider, name }: EffectJobOptions) {
+  return resource<Provider>({
+    name: 'provider',
+    provides: ['send:chaos'],
+    create: () => ({
+      async call(call, signal) {
+        const body = JSON.stringify({ ...call, slot: name, pid: process.pid })
+        return await (await fetch(`${provider}/call`, { method: 'POST', body, signal })).json()
+      },
+      find: async (idempotencyKey, signal) => await findReceipt(provider, idempotencyKey, signal),
+    }),
+  })
+}
+
 async function actOutside(
-  ctx: JobContext,
+  ctx: CallerContext,
   { key, ms = 5, failures = 0, effect = key }: Input,
-  { note, provider, name, ifUncertain }: EffectJobOptions & { readonly ifUncertain: IfUncertain<unknown> },
+  { note, ifUncertain }: { readonly note: Note; readonly ifUncertain: IfUncertain<unknown> },
 ): Promise<void> {
-  const { id, fencingToken, attempt } = ctx.job
-  const who = { job: id, token: String(fencingToken), slot: name, pid: process.pid }
+  const { id: job, fencingToken, attempt } = ctx.job
+  const token = String(fencingToken)
   const result = await ctx.effect(
     'send:chaos',
     { key: effect, ifUncertain },
-    async ({ idempotencyKey, signal }) => {
-      const body = JSON.stringify({ ...who, key: effect, idempotencyKey })
-      const answer = await fetch(`${provider}/call`, { method: 'POST', body, signal })
-      return await answer.json()
-    },
+    async ({ idempotencyKey, signal }) =>
+      await ctx.resources.provider.call({ job, token, key: effect, idempotencyKey }, signal),
   )
-  note('effect', { job: id, key: effect, result: JSON.stringify(result) })
+  note('effect', { job, key: effect, result: JSON.stringify(result) })
   // What the ledger knows has to hold for the attempts that follow.
   await delay(ms)
   if (attempt <= failures) throw new Error(`attempt ${attempt} of ${failures} that fail after their effect`)

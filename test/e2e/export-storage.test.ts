@@ -2,7 +2,7 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { Storage, type PartialId, type TenantSpace } from '../../examples/export/storage.ts'
+import { type PartialId, Storage, type TenantSpace } from '../../examples/export/storage.ts'
 import { sweepPartials } from '../../examples/export/sweep.ts'
 
 let root = ''
@@ -48,9 +48,7 @@ describe('the storage of an export', () => {
     await write(space, id, 'one\ntwo\n')
     expect(await space.list()).toEqual([])
     await expect(space.read(id.key)).rejects.toThrow('ENOENT')
-    expect(await fs.readdir(path.join(root, 'live/a/partial'))).toEqual([
-      'exports%2F2026-11.csv.7-1.partial',
-    ])
+    expect(await fs.readdir(path.join(root, 'live/a/partial'))).toEqual(['exports%2F2026-11.csv.7-1.partial'])
 
     await space.publish(id)
     expect(await space.list()).toEqual(['exports/2026-11.csv'])
@@ -81,7 +79,22 @@ describe('the storage of an export', () => {
   })
 
   it.each([
-    '', '/etc/passwd', 'C:\\x', 'c:/x', '..', '.', '../b/published/x', 'a/../../x', 'a/./b', 'a//b', 'a/', '/', 'a\\..\\b', 'a/…/...', 'a\0b', '\uD800',
+    '',
+    '/etc/passwd',
+    'C:\\x',
+    'c:/x',
+    '..',
+    '.',
+    '../b/published/x',
+    'a/../../x',
+    'a/./b',
+    'a//b',
+    'a/',
+    '/',
+    'a\\..\\b',
+    'a/…/...',
+    'a\0b',
+    '\uD800',
   ])('refuses the key %j before anything is touched', async (key) => {
     const space = spaceOf('a')
     await expect(space.read(key)).rejects.toThrow(expect.objectContaining({ name: 'InvalidNameError' }))

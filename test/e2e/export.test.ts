@@ -16,7 +16,9 @@ const UNIT = 1_000
 const DEADLINE_MS = 60_000
 
 // The example and its workers import the package by its name.
-beforeAll(() => expect(ensureBuilt()).toBe(true), 60_000)
+beforeAll(() => {
+  if (!ensureBuilt()) throw new Error('the package does not build')
+}, 60_000)
 
 /** A database with rows of a tenant, a folder for exports, and workers as a deployment has them. */
 class Place implements AsyncDisposable {
@@ -107,7 +109,10 @@ function beginnings(worker: Program): number[] {
 }
 
 function idsOf(csv: string): number[] {
-  return csv.trimEnd().split('\n').map((line) => Number(line.slice(0, line.indexOf(','))))
+  return csv
+    .trimEnd()
+    .split('\n')
+    .map((line) => Number(line.slice(0, line.indexOf(','))))
 }
 
 const all = Array.from({ length: ROWS }, (_, index) => index + 1)
@@ -181,7 +186,8 @@ describe('an export of 100,000 rows', () => {
     expect(await sweep()).toEqual({ removed: [] })
     const anHourAgo = new Date(Date.now() - 3_700_000)
     const folder = path.join(place.folder, 'test/a/partial')
-    for (const file of await fs.readdir(folder)) await fs.utimes(path.join(folder, file), anHourAgo, anHourAgo)
+    for (const file of await fs.readdir(folder))
+      await fs.utimes(path.join(folder, file), anHourAgo, anHourAgo)
     expect(await sweep()).toEqual({ removed: ['exports/1.csv'] })
     expect(await space.partials()).toEqual([])
   }, 150_000)

@@ -24,6 +24,9 @@ export const findJob = operation({
     input: 'json',
     result: 'json?',
     error: 'json?',
+    /** What `ctx.progress` told last: 0 to 1. */
+    progress: 'float8?',
+    progressNote: 'text?',
   },
   repeatable: true,
   text: (
@@ -32,8 +35,9 @@ export const findJob = operation({
   ) => sql`select id::text, name, queue, tenant, state, attempts::int4, max_attempts::int4, priority::int4,
       unique_key, (extract(epoch from enqueued_at) * 1000)::int8 as enqueued_at,
       (extract(epoch from run_at) * 1000)::int8 as run_at, (extract(epoch from finished_at) * 1000)::int8 as finished_at,
-      reason, worker_id::text, fencing_token::text, input::text, result::text, error::text
-    from ${t.jobs} where id = ${p.jobId}`,
+      reason, worker_id::text, fencing_token::text, input::text, result::text, error::text,
+      c.fraction as progress, c.note as progress_note
+    from ${t.jobs} left join ${t.checkpoint} c on c.job_id = id where id = ${p.jobId}`,
 })
 
 export type FoundJob = Row<typeof findJob>
