@@ -11,10 +11,15 @@ class ChangedMind extends Error {
   override readonly name = 'ChangedMind'
 }
 
+/** How many orders are taken in a second. */
+export interface Pace {
+  ordersPerSecond: number
+}
+
 export interface ConfirmOptions {
   readonly random: Random
-  /** How fast customers come. */
-  readonly ordersPerSecond: number
+  /** How fast customers come; may change meanwhile. */
+  readonly pace: Pace
   /** Share of transactions that are rolled back on purpose, 0 to 1. */
   readonly rollbackShare: number
   /** Called once the outcome of an order's transaction is certain. */
@@ -24,6 +29,8 @@ export interface ConfirmOptions {
 }
 
 const CONCURRENCY = 4
+/** What customers are behind their pace is made up for, up to so much. */
+const LATE_MS = 1_000
 
 /**
  * Confirms each order together with its job: one commit, or one rollback, for both.
@@ -32,8 +39,8 @@ const CONCURRENCY = 4
  * and one of the shop's own in which a failure rolls back to a savepoint only.
  */
 export async function confirmOrders(orders: readonly Order[], options: ConfirmOptions): Promise<void> {
-  const { random, tell, signal } = options
-  const startedAt = performance.now()
+  const { pace, random, tell, signal } = options
+  let dueAt = performance.now()
   let taken = 0
 
   const runLane = async () => {
@@ -42,9 +49,9 @@ export async function confirmOrders(orders: readonly Order[], options: ConfirmOp
       // Drawn when the order is taken, before anything is awaited: so a seed repeats the whole run.
       const changesMind = random.chance(options.rollbackShare)
       const confirm = random.pick([throughProducer, throughOwnTransaction, throughSavepoint])
-      const dueMs = (taken / options.ordersPerSecond) * 1_000
+      dueAt = Math.max(dueAt, performance.now() - LATE_MS) + 1_000 / pace.ordersPerSecond
 
-      await sleep(Math.max(0, startedAt + dueMs - performance.now()))
+      await sleep(Math.max(0, dueAt - performance.now()))
       const jobId = await confirm(order, changesMind)
       tell({ type: changesMind ? 'rolled back' : 'confirmed', orderId: order.id, jobId })
     }

@@ -38,7 +38,8 @@ export async function runEmbedded(options: RunOptions): Promise<Run> {
   const work = async () => {
     const typed = parseOrders(await readFile(file, 'utf8'))
     await placeOrders(database, typed)
-    await confirmOrders(typed, { ...options, random: createRandom(options.seed), tell })
+    const pace = { ordersPerSecond: options.ordersPerSecond }
+    await confirmOrders(typed, { ...options, pace, random: createRandom(options.seed), tell })
     await until(async () => (await readCounts(database)).live === 0, Number.POSITIVE_INFINITY, signal)
     await running.stop()
   }

@@ -14,14 +14,10 @@ export interface Fault {
   readonly afterMails: number
 }
 
-/**
- * The faults of a run. A kill at `accepted` always hits a handler between the mail and its record. At `replied` the
- * worker may just have been quick enough to record its job.
- */
+/** The faults of a run. A kill at `accepted` hits a handler between its mail and the record of it. */
 const kinds = [
   { kind: 'kill', server: 'provider', moment: 'accepted' },
   { kind: 'kill', server: 'provider', moment: 'accepted' },
-  { kind: 'kill', server: 'provider', moment: 'replied' },
   { kind: 'kill', server: 'plain', moment: 'accepted' },
   { kind: 'kill', server: 'plain', moment: 'accepted' },
   { kind: 'stop past its lease', server: 'provider', moment: 'accepted' },
@@ -30,7 +26,7 @@ const kinds = [
 
 /** Of the orders, where the first fault may come, where the last, and how much earlier or later than even steps. */
 const FIRST_SHARE = 0.04
-const LAST_SHARE = 0.8
+const LAST_SHARE = 0.65
 const SPREAD_SHARE = 0.03
 
 /** Draws which worker is hit by which fault, in which order, and when, over a run of `orders` orders. */
@@ -57,6 +53,8 @@ export interface FaultOptions {
   readonly crew: Crew
   readonly record: RunRecord
   readonly note: (text: string) => void
+  /** Told whether the next fault is due and cannot be made yet: no more mails are wanted than there have to be. */
+  readonly onOverdue: (isOverdue: boolean) => void
   /** Tells whether an order's job has been completed. */
   readonly isCompleted: (orderId: string) => Promise<boolean>
   /** Aborts when no more mails will come, so that no fault is waited for in vain. */
@@ -72,10 +70,20 @@ const LOOK_EVERY_MS = 50
 
 /** Makes the faults one after the other; returns when the last has had its effect, or when none can be made any more. */
 export async function runFaults(faults: readonly Fault[], options: FaultOptions): Promise<void> {
-  for (const fault of faults) {
-    await options.crew.ready()
-    if (fault.kind === 'kill') await killOnce(fault, options)
-    else await stopOnce(fault, options)
+  const { crew, mailServers, onOverdue, signal } = options
+  let next: Fault | undefined
+  const isOverdue = () => next !== undefined && mailServers.acceptedCount() >= next.afterMails
+  const looking = setInterval(() => onOverdue(isOverdue()), LOOK_EVERY_MS)
+  try {
+    for (next of faults) {
+      await crew.ready()
+      if (next.kind === 'kill') await killOnce(next, options)
+      else await stopOnce(next, options)
+      if (signal.aborted) return
+    }
+  } finally {
+    clearInterval(looking)
+    onOverdue(false)
   }
 }
 
@@ -113,8 +121,7 @@ async function stopOnce(fault: Fault, options: FaultOptions): Promise<void> {
 
 function describe({ moment, server }: Fault): string {
   const where = server === 'provider' ? 'at the provider' : 'at the plain server'
-  if (moment === 'announced') return `${where}, before a byte of`
-  return moment === 'accepted' ? `${where}, before the reply to` : `${where}, right after the reply to`
+  return moment === 'announced' ? `${where}, before a byte of` : `${where}, before the reply to`
 }
 
 /** Calls `strike` in the very moment a mail server sees the worker's next message come to the fault's moment. */

@@ -13,7 +13,7 @@ import { judge } from './verdict.ts'
 
 const usage = `Usage: npm run demo -- [options]
 
-  --orders N   orders in the file, 300 to 5000 (default 1500)
+  --orders N   orders in the file, 100 to 5000 (default 900; 300 with --pglite)
   --seed N     repeats the orders, rollbacks and plan of faults of the run that printed N (default: a new one)
   --pglite     everything in one process, on the embedded database: no kills
 `
@@ -86,7 +86,7 @@ function exitHung(): void {
 function readOptions(): Options {
   const { values } = parseArgs({
     options: {
-      orders: { type: 'string', default: '1500' },
+      orders: { type: 'string' },
       seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000)) },
       pglite: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
@@ -97,7 +97,7 @@ function readOptions(): Options {
     process.exit(0)
   }
   return {
-    orders: toInteger('--orders', values.orders, { min: 300, max: 5_000 }),
+    orders: toInteger('--orders', values.orders ?? (values.pglite ? '300' : '900'), { min: 100, max: 5_000 }),
     seed: toInteger('--seed', values.seed, { min: 0, max: 2 ** 32 - 1 }),
     pglite: values.pglite,
   }

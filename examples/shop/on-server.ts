@@ -1,5 +1,5 @@
 import { startPostgres } from '../../scripts/postgres-server.ts'
-import { startChild } from './child.ts'
+import { type Child, startChild } from './child.ts'
 import { Crew } from './crew.ts'
 import { disconnect, type Sql } from './database.ts'
 import { isCompleted, readCounts, readFacts } from './facts.ts'
@@ -11,6 +11,9 @@ import { toEnvironment } from './settings.ts'
 import { createShop, readConfirmedIds, readVersion } from './shop.ts'
 
 const workerNames = ['oslo', 'lima'] as const
+
+/** How fast customers come while a fault waits for the workers to be up again: on a slow machine none is to be missed. */
+const OVERDUE_SHARE = 0.2
 
 /** How long a worker that was asked to end may take, in milliseconds. */
 const DISMISS_MS = 10_000
@@ -74,10 +77,11 @@ interface Shop {
 
 /** Lets orders come in and faults happen, until every job is done and every worker has gone home. */
 async function work(options: RunOptions, { crew, record, database, onMessage }: Shop): Promise<void> {
-  const { mailServers, display, seed, signal } = options
+  const { mailServers, display, ordersPerSecond, seed, signal } = options
   const allDone = async () => (await readCounts(database)).live === 0
   const dry = new AbortController()
-  const producing = produce(options, onMessage)
+  const producer = startProducer(options, onMessage)
+  const producing = produce(producer, signal)
     .then(() => until(allDone, Number.POSITIVE_INFINITY, signal))
     .finally(() => dry.abort())
   const plan = planFaults(options.orders.length, { names: workerNames, random: createRandom(seed) })
@@ -86,6 +90,8 @@ async function work(options: RunOptions, { crew, record, database, onMessage }: 
     crew,
     record,
     note: (text) => display.note(text),
+    onOverdue: (isOverdue) =>
+      producer.tell({ ordersPerSecond: isOverdue ? ordersPerSecond * OVERDUE_SHARE : ordersPerSecond }),
     isCompleted: async (orderId) => {
       // The producer's word may still be under way.
       const jobId = record.confirmed.get(orderId)
@@ -101,9 +107,16 @@ async function work(options: RunOptions, { crew, record, database, onMessage }: 
 }
 
 /** Runs the producer process to its end, or ends it when `signal` aborts. */
-async function produce(options: RunOptions, onMessage: Shop['onMessage']): Promise<void> {
-  const { signal } = options
-  const producer = startChild({
+async function produce(producer: Child, signal: AbortSignal): Promise<void> {
+  const end = () => producer.signal('SIGKILL')
+  signal.addEventListener('abort', end)
+  const how = await producer.ended
+  signal.removeEventListener('abort', end)
+  if (how !== 'exit code 0' && !signal.aborted) throw new Error(`the producer failed: ${how}`)
+}
+
+function startProducer(options: RunOptions, onMessage: Shop['onMessage']): Child {
+  return startChild({
     file: 'producer.ts',
     args: [
       `--file=${options.file}`,
@@ -113,9 +126,4 @@ async function produce(options: RunOptions, onMessage: Shop['onMessage']): Promi
     ],
     onMessage: (message) => onMessage('producer', message),
   })
-  const end = () => producer.signal('SIGKILL')
-  signal.addEventListener('abort', end)
-  const how = await producer.ended
-  signal.removeEventListener('abort', end)
-  if (how !== 'exit code 0' && !signal.aborted) throw new Error(`the producer failed: ${how}`)
 }

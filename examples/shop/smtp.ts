@@ -31,8 +31,6 @@ interface MailServerEvents {
   announced: [mail: Announcement]
   /** The message is recorded; its sender does not know yet. Listeners run before the reply is written. */
   accepted: [mail: AcceptedMail]
-  /** The reply to the sender has been written. */
-  replied: [mail: AcceptedMail]
 }
 
 /** What a mail server sees of a message on its way. */
@@ -74,7 +72,6 @@ export async function startMailServer(options: MailServerOptions): Promise<MailS
         // The type leaves out the text of a reply that accepts.
         const say = reply as (error: Error | null, text: string) => void
         say(null, mail.deduplicated ? 'duplicate of an accepted message' : 'accepted')
-        inbox.events.emit('replied', mail)
       }
       accept().catch(reply)
     },

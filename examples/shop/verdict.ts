@@ -31,7 +31,9 @@ export interface Verdict {
   readonly foundMissing: number
   /** Mails that the ledger still does not know the end of. */
   readonly inDoubt: number
-  /** Confirmed orders whose job was not completed, or whose mail never came. */
+  /** Confirmed orders whose job was still waiting or running when the time was up. */
+  readonly open: number
+  /** Confirmed orders whose job is gone, or has ended without a mail. */
   readonly lost: readonly string[]
   /** Orders whose transaction rolled back, but which have a job, a mail, or a changed row. */
   readonly ghosts: readonly string[]
@@ -51,6 +53,8 @@ export interface Verdict {
   readonly deaths: readonly string[]
 }
 
+const liveStates = new Set(['available', 'scheduled', 'executing', 'retryable'])
+
 export function judge(evidence: Evidence): Verdict {
   const { orders, confirmedIds, mails, inquiries, facts, record } = evidence
   const delivered = mails.filter((mail) => !mail.deduplicated)
@@ -59,10 +63,11 @@ export function judge(evidence: Evidence): Verdict {
 
   // Acknowledged or seen in the table: either way the customer was promised a mail.
   const promised = new Set([...record.confirmed.keys(), ...confirmedIds])
-  const isKept = (orderId: string) => {
-    const job = facts.jobs.get(record.confirmed.get(orderId) ?? '')
-    return job?.state === 'completed' && confirmedIds.has(orderId) && mailsByOrder.has(orderId)
-  }
+  const jobOf = (orderId: string) => facts.jobs.get(record.confirmed.get(orderId) ?? '')
+  const isOpen = (orderId: string) => liveStates.has(jobOf(orderId)?.state ?? '')
+  const isKept = (orderId: string) =>
+    confirmedIds.has(orderId) &&
+    (isOpen(orderId) || (jobOf(orderId)?.state === 'completed' && mailsByOrder.has(orderId)))
   const isGhost = ([orderId, jobId]: [string, string]) =>
     mailsByOrder.has(orderId) || facts.jobs.has(jobId) || confirmedIds.has(orderId)
   const isGarbled = (mail: AcceptedMail) => {
@@ -85,7 +90,9 @@ export function judge(evidence: Evidence): Verdict {
     deduplicated: mails.length - delivered.length,
     foundArrived: inquiries.filter(({ hasArrived }) => hasArrived).length,
     foundMissing: inquiries.filter(({ hasArrived }) => !hasArrived).length,
-    inDoubt: facts.effects.inDoubt,
+    // While a mail's job is open, there is nothing to be known of it yet.
+    inDoubt: [...promised].some(isOpen) ? 0 : facts.effects.inDoubt,
+    open: [...promised].filter(isOpen).length,
     lost: [...promised].filter((orderId) => !isKept(orderId)),
     ghosts: [...record.rolledBack].filter(isGhost).map(([orderId]) => orderId),
     garbled: delivered.filter(isGarbled).map((mail) => mail.orderId),
@@ -147,10 +154,11 @@ export function missedFaults(verdict: Verdict): string[] {
 }
 
 /** Orders that the producer never came to, and runs without a rollback, which cannot show a ghost. */
-export function unfinished({ orders, confirmed, rolledBack }: Verdict): string[] {
+export function unfinished({ orders, confirmed, rolledBack, open }: Verdict): string[] {
   const left = orders - confirmed - rolledBack
   return [
     ...(left > 0 ? [`The run ended before ${left} orders were confirmed or rolled back.`] : []),
+    ...(open > 0 ? [`The run ended before the jobs of ${open} orders were done.`] : []),
     ...(rolledBack < 1 ? ['No order was rolled back.'] : []),
   ]
 }
