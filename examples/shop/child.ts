@@ -17,6 +17,8 @@ export interface Child {
   readonly ready: Promise<void>
   /** Resolves with how the process ended: an exit code or the name of a signal. */
   readonly ended: Promise<string>
+  /** Tells the process something; nothing happens if it is gone. */
+  tell(message: object): void
   /** Sends a signal at once, without waiting for the event loop. */
   signal(name: 'SIGTERM' | 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'): void
 }
@@ -56,6 +58,9 @@ export function startChild(options: ChildOptions): Child {
     pid: child.pid ?? 0,
     ready,
     ended,
+    tell: (message) => {
+      if (child.connected) child.send(message, () => undefined)
+    },
     signal: (name) => void child.kill(name),
   }
 }

@@ -4,7 +4,7 @@ import type { Settings } from './settings.ts'
 
 /** The least the shop's own code needs: a pool, a connection, or an open transaction of either database. */
 export interface Sql {
-  query(text: string, values?: unknown[]): Promise<{ readonly rows: unknown[] }>
+  query(text: string, values?: unknown[]): Promise<{ readonly rows: readonly unknown[] }>
 }
 
 /** The shop's own connections. Holdfast uses them too: jobs live where the orders live. */

@@ -6,7 +6,7 @@ import { until } from './faults.ts'
 import { parseOrders } from './orders.ts'
 import { createRandom } from './random.ts'
 import { createRecord, enter, type Message } from './record.ts'
-import { type Run, type RunOptions, withProgress } from './run.ts'
+import { portsOf, type Run, type RunOptions, withProgress } from './run.ts'
 import { toEnvironment } from './settings.ts'
 import { createShop, placeOrders, readConfirmedIds, readVersion } from './shop.ts'
 
@@ -15,12 +15,12 @@ const describeWorkers = () => ['producer, worker and database: one process']
 
 /** Runs the same shop in this one process, on the embedded database: without faults, which nobody would survive to tell. */
 export async function runEmbedded(options: RunOptions): Promise<Run> {
-  const { orders, file, mailServer, display, signal } = options
+  const { orders, file, mailServers, display, signal } = options
   const embeddedDatabaseFolder = path.join(path.dirname(file), 'database')
   delete process.env.DATABASE_URL
   Object.assign(
     process.env,
-    toEnvironment({ embeddedDatabaseFolder, smtpPort: mailServer.port, workerName: worker }),
+    toEnvironment({ ...portsOf(mailServers), embeddedDatabaseFolder, workerName: worker }),
   )
 
   // Loaded only now, since they read their settings from the environment.
@@ -38,7 +38,8 @@ export async function runEmbedded(options: RunOptions): Promise<Run> {
   const work = async () => {
     const typed = parseOrders(await readFile(file, 'utf8'))
     await placeOrders(database, typed)
-    await confirmOrders(typed, { ...options, random: createRandom(options.seed), tell })
+    const pace = { ordersPerSecond: options.ordersPerSecond }
+    await confirmOrders(typed, { ...options, pace, random: createRandom(options.seed), tell })
     await until(async () => (await readCounts(database)).live === 0, Number.POSITIVE_INFINITY, signal)
     await running.stop()
   }
@@ -51,5 +52,15 @@ export async function runEmbedded(options: RunOptions): Promise<Run> {
   const facts = await readFacts(database)
   await app.close()
   await disconnect(database)
-  return { evidence: { orders, confirmedIds, mails: mailServer.accepted, facts, record }, database: name }
+  return {
+    evidence: {
+      orders,
+      confirmedIds,
+      mails: mailServers.accepted(),
+      inquiries: mailServers.inquiries,
+      facts,
+      record,
+    },
+    database: name,
+  }
 }

@@ -4,8 +4,9 @@ import type { Sql } from './database.ts'
 /** What Holdfast's own tables say once the run is over. */
 export interface Facts {
   readonly jobs: ReadonlyMap<string, JobFact>
-  /** Fencing tokens under which a worker was lost while it ran the job, by job: each is a rescue. */
-  readonly lostTokens: ReadonlyMap<string, ReadonlySet<string>>
+  /** Attempts at a job whose worker was lost, by job: each is a rescue. */
+  readonly lost: ReadonlyMap<string, LostAttempts>
+  readonly effects: EffectFacts
 }
 
 export interface JobFact {
@@ -13,14 +14,31 @@ export interface JobFact {
   readonly attempts: number
 }
 
+export interface LostAttempts {
+  readonly tokens: ReadonlySet<string>
+  readonly numbers: ReadonlySet<number>
+}
+
+/** What the ledger says. */
+export interface EffectFacts {
+  readonly happened: number
+  /** Of which nobody knows whether they happened. */
+  readonly inDoubt: number
+}
+
 const jobRow = z.object({ id: z.string(), state: z.string(), attempts: z.number() })
-const lostRow = z.object({ id: z.string(), tokens: z.array(z.string()) })
+const lostRow = z.object({ id: z.string(), tokens: z.array(z.string()), numbers: z.array(z.number()) })
+const effectsRow = z.object({ happened: z.number(), inDoubt: z.number() })
 
 export async function readFacts(database: Sql): Promise<Facts> {
   const jobs = await database.query('select id::text as id, state, attempts from holdfast.jobs')
   const lost = await database.query(`
-    select job_id::text as id, array_agg(token::text) as tokens
+    select job_id::text as id, array_agg(token::text) as tokens, array_agg(attempt::int) as numbers
     from holdfast.attempt where ended = 'worker-lost' group by job_id`)
+  const effects = await database.query(`
+    select count(*) filter (where state = 'happened')::int as happened,
+      count(*) filter (where state in ('intended', 'uncertain'))::int as "inDoubt"
+    from holdfast.effect`)
   return {
     jobs: new Map(
       z
@@ -28,12 +46,13 @@ export async function readFacts(database: Sql): Promise<Facts> {
         .parse(jobs.rows)
         .map((job) => [job.id, job]),
     ),
-    lostTokens: new Map(
+    lost: new Map(
       z
         .array(lostRow)
         .parse(lost.rows)
-        .map(({ id, tokens }) => [id, new Set(tokens)]),
+        .map(({ id, tokens, numbers }) => [id, { tokens: new Set(tokens), numbers: new Set(numbers) }]),
     ),
+    effects: effectsRow.parse(effects.rows[0]),
   }
 }
 

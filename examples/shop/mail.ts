@@ -1,8 +1,11 @@
 import type { SendMailOptions } from 'nodemailer'
 import { fingerprint, type Order } from './orders.ts'
 
+/** A message whose headers can be added to. */
+export type Mail = Omit<SendMailOptions, 'headers'> & { readonly headers: Readonly<Record<string, string>> }
+
 /** Which run of which job sends the mail; goes into headers, so that the mail server can tell from outside. */
-export interface Sender {
+export interface JobRun {
   readonly jobId: string
   readonly attempt: number
 }
@@ -12,21 +15,35 @@ export const headers = {
   fingerprint: 'x-order-fingerprint',
   jobId: 'x-job-id',
   attempt: 'x-job-attempt',
+  idempotencyKey: 'x-idempotency-key',
 } as const
 
-/** The same order always has the same Message-ID: a mail program that receives it twice can show it once. */
-export function confirmationMail(order: Order, sender: Sender): SendMailOptions {
+/** The address that replies and bounces go to names the order; so does what a mail server is told before the mail itself. */
+const sender = { prefix: 'orders+', domain: '@shop.example' } as const
+
+/** The order that a sender's address names. */
+export function orderOfSender(address: string): string | undefined {
+  const { prefix, domain } = sender
+  return address.startsWith(prefix) ? address.slice(prefix.length, -domain.length) : undefined
+}
+
+/** The same for every attempt: what a mail server can be asked for. */
+export function messageIdOf(orderId: string): string {
+  return `<confirmation.${orderId}@shop.example>`
+}
+
+export function confirmationMail(order: Order, run: JobRun): Mail {
   return {
-    messageId: `<confirmation.${order.id}@shop.example>`,
-    from: { name: 'The Shop', address: 'orders@shop.example' },
+    messageId: messageIdOf(order.id),
+    from: { name: 'The Shop', address: `${sender.prefix}${order.id}${sender.domain}` },
     to: { name: order.name, address: order.email },
     subject: `Your order ${order.id}: ${order.quantity} × ${order.article}`,
     text: confirmationText(order),
     headers: {
       [headers.orderId]: order.id,
       [headers.fingerprint]: fingerprint(order),
-      [headers.jobId]: sender.jobId,
-      [headers.attempt]: String(sender.attempt),
+      [headers.jobId]: run.jobId,
+      [headers.attempt]: String(run.attempt),
     },
   }
 }

@@ -4,22 +4,22 @@ import path from 'node:path'
 import { parseArgs } from 'node:util'
 import { createDisplay, format } from './display.ts'
 import { runEmbedded } from './embedded.ts'
+import { startMailServers } from './mail-servers.ts'
 import { runOnServer } from './on-server.ts'
 import { formatOrders, makeOrders } from './orders.ts'
 import { createRandom } from './random.ts'
 import { writeReport } from './report.ts'
-import { startMailServer } from './smtp.ts'
 import { judge } from './verdict.ts'
 
 const usage = `Usage: npm run demo -- [options]
 
-  --orders N   orders in the file, 300 to 5000 (default 3000)
-  --seed N     repeats the orders and rollbacks of the run that printed N (default: a new one)
+  --orders N   orders in the file, 100 to 5000 (default 900; 300 with --pglite)
+  --seed N     repeats the orders, rollbacks and plan of faults of the run that printed N (default: a new one)
   --pglite     everything in one process, on the embedded database: no kills
 `
 
 /** The demo ends within a minute, whatever happens; the rest is for ending the workers and the report. */
-const TIME_LIMIT_MS = 45_000
+const TIME_LIMIT_MS = 48_000
 /** Past this something hangs that was asked to end: no report can be trusted. */
 const HANG_LIMIT_MS = 58_000
 /** Orders come in over this time, however many they are: the faults need time between them. */
@@ -49,8 +49,9 @@ async function main(options: Options): Promise<number> {
     writeFileSync(file, formatOrders(orders))
     display.note(`${format(orders.length)} orders in ${file}, seed ${options.seed}`)
 
-    await using mailServer = await startMailServer({ inspectMs: () => random.integer(5, 60) })
-    display.note(`the mail server listens on port ${mailServer.port}`)
+    await using mailServers = await startMailServers(() => random.integer(5, 60))
+    const { provider, plain } = mailServers
+    display.note(`the mail provider listens on port ${provider.port}, the plain mail server on ${plain.port}`)
     const run = options.pglite ? runEmbedded : runOnServer
     const { evidence, database } = await run({
       orders,
@@ -58,7 +59,7 @@ async function main(options: Options): Promise<number> {
       seed: options.seed,
       ordersPerSecond: orders.length / RUSH_SECONDS,
       rollbackShare: ROLLBACK_SHARE,
-      mailServer,
+      mailServers,
       display,
       signal: end.signal,
     })
@@ -85,7 +86,7 @@ function exitHung(): void {
 function readOptions(): Options {
   const { values } = parseArgs({
     options: {
-      orders: { type: 'string', default: '3000' },
+      orders: { type: 'string' },
       seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000)) },
       pglite: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
@@ -96,7 +97,7 @@ function readOptions(): Options {
     process.exit(0)
   }
   return {
-    orders: toInteger('--orders', values.orders, { min: 300, max: 5_000 }),
+    orders: toInteger('--orders', values.orders ?? (values.pglite ? '300' : '900'), { min: 100, max: 5_000 }),
     seed: toInteger('--seed', values.seed, { min: 0, max: 2 ** 32 - 1 }),
     pglite: values.pglite,
   }

@@ -1,24 +1,28 @@
 import { startPostgres } from '../../scripts/postgres-server.ts'
-import { startChild } from './child.ts'
+import { type Child, startChild } from './child.ts'
 import { Crew } from './crew.ts'
 import { disconnect, type Sql } from './database.ts'
 import { isCompleted, readCounts, readFacts } from './facts.ts'
 import { planFaults, runFaults, until } from './faults.ts'
+import { createRandom } from './random.ts'
 import { createRecord, enter, type Message, type RunRecord } from './record.ts'
-import { type Run, type RunOptions, withProgress } from './run.ts'
+import { portsOf, type Run, type RunOptions, withProgress } from './run.ts'
 import { toEnvironment } from './settings.ts'
 import { createShop, readConfirmedIds, readVersion } from './shop.ts'
 
 const workerNames = ['oslo', 'lima'] as const
+
+/** How fast customers come while a fault waits for the workers to be up again: on a slow machine none is to be missed. */
+const OVERDUE_SHARE = 0.2
 
 /** How long a worker that was asked to end may take, in milliseconds. */
 const DISMISS_MS = 10_000
 
 /** Runs the shop as it is deployed: a PostgreSQL server, a producer process, worker processes, and bad luck. */
 export async function runOnServer(options: RunOptions): Promise<Run> {
-  const { orders, mailServer, display } = options
+  const { orders, mailServers, display } = options
   await using postgres = await startPostgres({ version: 18, settings: { fsync: 'on' } })
-  Object.assign(process.env, toEnvironment({ databaseUrl: postgres.url(), smtpPort: mailServer.port }))
+  Object.assign(process.env, toEnvironment({ ...portsOf(mailServers), databaseUrl: postgres.url() }))
 
   // Loaded only now, since it reads its settings from the environment.
   const { default: app, database } = await import('./app.ts')
@@ -51,7 +55,17 @@ export async function runOnServer(options: RunOptions): Promise<Run> {
   const facts = await readFacts(database)
   await app.close()
   await disconnect(database)
-  return { evidence: { orders, confirmedIds, mails: mailServer.accepted, facts, record }, database: server }
+  return {
+    evidence: {
+      orders,
+      confirmedIds,
+      mails: mailServers.accepted(),
+      inquiries: mailServers.inquiries,
+      facts,
+      record,
+    },
+    database: server,
+  }
 }
 
 interface Shop {
@@ -63,29 +77,46 @@ interface Shop {
 
 /** Lets orders come in and faults happen, until every job is done and every worker has gone home. */
 async function work(options: RunOptions, { crew, record, database, onMessage }: Shop): Promise<void> {
-  const { mailServer, display, signal } = options
+  const { mailServers, display, ordersPerSecond, seed, signal } = options
   const allDone = async () => (await readCounts(database)).live === 0
   const dry = new AbortController()
-  const producing = produce(options, onMessage)
+  const producer = startProducer(options, onMessage)
+  const producing = produce(producer, signal)
     .then(() => until(allDone, Number.POSITIVE_INFINITY, signal))
     .finally(() => dry.abort())
-  const faulting = runFaults(planFaults(options.orders.length, workerNames), {
-    mailServer,
+  const plan = planFaults(options.orders.length, { names: workerNames, random: createRandom(seed) })
+  const faulting = runFaults(plan, {
+    mailServers,
     crew,
     record,
     note: (text) => display.note(text),
-    isCompleted: (jobId) => isCompleted(database, jobId),
+    onOverdue: (isOverdue) =>
+      producer.tell({ ordersPerSecond: isOverdue ? ordersPerSecond * OVERDUE_SHARE : ordersPerSecond }),
+    isCompleted: async (orderId) => {
+      // The producer's word may still be under way.
+      const jobId = record.confirmed.get(orderId)
+      return jobId !== undefined && (await isCompleted(database, jobId))
+    },
     dry: dry.signal,
     signal,
   })
   await Promise.all([producing, faulting])
+  // One that is still starting does not know yet what SIGTERM asks of it.
+  await crew.ready()
   await crew.dismiss(DISMISS_MS)
 }
 
 /** Runs the producer process to its end, or ends it when `signal` aborts. */
-async function produce(options: RunOptions, onMessage: Shop['onMessage']): Promise<void> {
-  const { signal } = options
-  const producer = startChild({
+async function produce(producer: Child, signal: AbortSignal): Promise<void> {
+  const end = () => producer.signal('SIGKILL')
+  signal.addEventListener('abort', end)
+  const how = await producer.ended
+  signal.removeEventListener('abort', end)
+  if (how !== 'exit code 0' && !signal.aborted) throw new Error(`the producer failed: ${how}`)
+}
+
+function startProducer(options: RunOptions, onMessage: Shop['onMessage']): Child {
+  return startChild({
     file: 'producer.ts',
     args: [
       `--file=${options.file}`,
@@ -95,9 +126,4 @@ async function produce(options: RunOptions, onMessage: Shop['onMessage']): Promi
     ],
     onMessage: (message) => onMessage('producer', message),
   })
-  const end = () => producer.signal('SIGKILL')
-  signal.addEventListener('abort', end)
-  const how = await producer.ended
-  signal.removeEventListener('abort', end)
-  if (how !== 'exit code 0' && !signal.aborted) throw new Error(`the producer failed: ${how}`)
 }

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import app, { database } from './app.ts'
-import { confirmOrders } from './confirm-orders.ts'
+import { confirmOrders, type Pace } from './confirm-orders.ts'
 import { disconnect } from './database.ts'
 import { parseOrders } from './orders.ts'
 import { createRandom } from './random.ts'
@@ -18,6 +18,8 @@ const { values } = parseArgs({
   },
 })
 process.once('disconnect', () => process.exit(1))
+const pace: Pace = { ordersPerSecond: Number(values['orders-per-second']) }
+process.on('message', (message: Pace) => Object.assign(pace, message))
 
 const orders = parseOrders(await readFile(values.file, 'utf8'))
 await placeOrders(database, orders)
@@ -25,7 +27,7 @@ tellSupervisor({ type: 'ready' })
 
 await confirmOrders(orders, {
   random: createRandom(Number(values.seed)),
-  ordersPerSecond: Number(values['orders-per-second']),
+  pace,
   rollbackShare: Number(values['rollback-share']),
   tell: tellSupervisor,
 })

@@ -1,4 +1,4 @@
-import type { AcceptedMail } from './smtp.ts'
+import type { Announcement, Moment } from './smtp.ts'
 
 /** What a process of the shop tells the supervisor. */
 export type Message =
@@ -8,16 +8,19 @@ export type Message =
   | { readonly type: 'refused'; readonly jobId: string; readonly fencingToken: string }
   | { readonly type: 'produced' }
 
-/** A worker was killed right after the mail server accepted `mail` from it. */
+/** A worker was killed at a moment of `mail` that was seen at a mail server. */
 export interface Kill {
   readonly worker: string
-  readonly mail: AcceptedMail
+  readonly mail: Announcement
+  readonly moment: Moment
 }
 
-/** A worker was stopped while it waited for the reply to `mail`, and woken after its lease. */
+/** A worker was stopped at a moment of `mail`, and woken after its lease. */
 export interface Pause {
   readonly worker: string
-  readonly mail: AcceptedMail
+  readonly mail: Announcement
+  readonly moment: Moment
+  readonly wokenAt: Date
   /** True if the job was completed elsewhere before the worker was woken. */
   readonly overtaken: boolean
 }

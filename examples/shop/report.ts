@@ -1,5 +1,5 @@
 import { format } from './display.ts'
-import { brokenPromises, missedFaults, unfinished, type Verdict } from './verdict.ts'
+import { brokenPromises, missedFaults, some, unfinished, type Verdict } from './verdict.ts'
 
 export interface ReportOptions {
   readonly mode: 'server' | 'embedded'
@@ -28,7 +28,7 @@ export function writeReport(verdict: Verdict, options: ReportOptions): Report {
     '',
     formatTable([...rows, ['time', `${seconds} s`, `${options.database}, seed ${options.seed}`]]),
     '',
-    ...(embedded ? [] : [whyTwice, '']),
+    ...(embedded ? [] : [...whyOnce(verdict), '']),
     ...[...broken, ...missed].map((sentence) => `  ✗ ${sentence}`),
     ...conclude(broken, missed, embedded),
     '',
@@ -37,11 +37,11 @@ export function writeReport(verdict: Verdict, options: ReportOptions): Report {
 }
 
 function outcomeRows(verdict: Verdict): Row[] {
-  const { lost, ghosts, garbled } = verdict
+  const { lost, ghosts, garbled, twice } = verdict
   return [
     ['orders confirmed', format(verdict.confirmed), 'each in one transaction with its job'],
     ['orders rolled back', format(verdict.rolledBack), 'on purpose, after the enqueue'],
-    ['mails accepted', format(verdict.mails), 'by a real SMTP server'],
+    ['mails delivered', format(verdict.delivered), 'by two real SMTP servers'],
     [
       'jobs lost',
       format(lost.length),
@@ -57,13 +57,15 @@ function outcomeRows(verdict: Verdict): Row[] {
       format(garbled.length),
       garbled.length === 0 ? 'kept: as the customer typed it' : 'BROKEN',
     ],
+    ['mails twice', format(twice.length), twice.length === 0 ? 'kept: the ledger knew, or asked' : 'BROKEN'],
   ]
 }
 
 function faultRows(verdict: Verdict): Row[] {
-  const { kills, hits, refused, pauses, deaths } = verdict
+  const { kills, hits, refused, pauses, deduplicated, foundArrived, foundMissing, woken, deaths } = verdict
+  const asked = foundArrived + foundMissing
   return [
-    ['workers killed (-9)', format(kills), `${hits.length} of them in the middle of a job`],
+    ['workers killed (-9)', format(kills), `${hits.length} of them between a mail and its record`],
     ['jobs rescued', format(verdict.rescues), 'by another worker, after the lease'],
     ['workers stopped and woken', format(pauses), 'past the lease, their job done elsewhere meanwhile'],
     [
@@ -71,7 +73,17 @@ function faultRows(verdict: Verdict): Row[] {
       format(refused),
       refused === 0 ? 'none seen' : 'kept: the fencing token was old',
     ],
-    ['mails sent twice', format(verdict.sentTwice), 'see below'],
+    ['repeated, delivered once', format(deduplicated), 'by the provider: they had the same key'],
+    [
+      'doubts put to the server',
+      format(asked),
+      `${foundArrived} mails had arrived, ${foundMissing} were sent then`,
+    ],
+    [
+      'sent by woken workers',
+      format(woken.length),
+      woken.length === 0 ? 'none this time' : 'not prevented, see below',
+    ],
     ...(deaths.length > 0 ? [['workers that died', format(deaths.length), 'BROKEN'] as const] : []),
   ]
 }
@@ -82,10 +94,26 @@ const embeddedFaultRows: Row[] = [
   ['stale writes refused', '–', 'nor to be overtaken by; run without --pglite for that'],
 ]
 
-const whyTwice = `  Why mails can be sent twice: delivery is at least once, and a worker that dies between the mail
-  server's acceptance and its own "completed" leaves a job that another worker must run again.
-  The effect ledger, which comes next, records the intent before the call, so that such a mail is
-  repeated under the same key or put before a person, but never silently sent again.`
+/** What the ledger does, and what no ledger can do. */
+function whyOnce({ woken }: Verdict): string[] {
+  return [
+    `  The ledger commits the intent to send before the mail, and the receipt after it. Where a worker died
+  in between, the next one knows that it does not know: it repeats under the same key at the provider,
+  which delivers once, or asks the plain server for the Message-ID before it sends.`,
+    '',
+    `  What stays: a worker that was stopped after its intent and before its mail, for longer than its lease,
+  sends the mail when it wakes, while another has sent it meanwhile. Its record is refused, but no lease
+  reaches into a mail server that takes whatever comes. ${wokenText(woken)}
+  At the provider the same mail is a duplicate.`,
+  ]
+}
+
+function wokenText(woken: readonly string[]): string {
+  if (woken.length === 0) return 'It did not come to that in this run.'
+  return woken.length === 1
+    ? `Here it hit one order: ${woken[0]}.`
+    : `Here it hit ${woken.length} orders: ${some(woken)}.`
+}
 
 function conclude(broken: readonly string[], missed: readonly string[], embedded: boolean): string[] {
   if (broken.length > 0) return ['  A promise was broken.']

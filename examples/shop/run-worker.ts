@@ -1,8 +1,8 @@
-import app, { mailer } from './app.ts'
+import app from './app.ts'
 import type { Message } from './record.ts'
 
 export interface RunningWorker {
-  /** Lets running handlers end, hands the rest back, and closes the connections to the mail server. */
+  /** Lets running handlers end, hands the rest back. */
   stop(): Promise<void>
 }
 
@@ -15,9 +15,6 @@ export async function runWorker(tell: (message: Message) => void): Promise<Runni
   const worker = app.worker({ queues: ['mail'] })
   await worker.start()
   return {
-    stop: async () => {
-      await worker.stop()
-      mailer.close()
-    },
+    stop: async () => await worker.stop(),
   }
 }

@@ -1,8 +1,8 @@
 import type { Display, Snapshot } from './display.ts'
 import type { Counts } from './facts.ts'
+import type { MailServers } from './mail-servers.ts'
 import type { Order } from './orders.ts'
 import type { RunRecord } from './record.ts'
-import type { MailServer } from './smtp.ts'
 import type { Evidence } from './verdict.ts'
 
 export interface RunOptions {
@@ -14,10 +14,15 @@ export interface RunOptions {
   readonly ordersPerSecond: number
   /** Share of orders that are rolled back on purpose, 0 to 1. */
   readonly rollbackShare: number
-  readonly mailServer: MailServer
+  readonly mailServers: MailServers
   readonly display: Display
   /** Aborts when the run has taken long enough: what is not done by then is counted as lost. */
   readonly signal: AbortSignal
+}
+
+/** Where the processes of the shop find the mail servers. */
+export function portsOf({ provider, plain, inquiryPort }: MailServers) {
+  return { providerPort: provider.port, plainPort: plain.port, inquiryPort }
 }
 
 export interface Run {
@@ -51,7 +56,7 @@ export async function withProgress(options: ProgressOptions, work: () => Promise
     orders: run.orders.length,
     confirmed: record.confirmed.size,
     rolledBack: record.rolledBack.size,
-    mails: run.mailServer.accepted.length,
+    mails: run.mailServers.acceptedCount(),
     completed: counts.completed,
     kills: record.kills.length,
     rescues: counts.rescues,

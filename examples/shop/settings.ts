@@ -3,8 +3,13 @@ export interface Settings {
   /** Where PostgreSQL is. Unset: an embedded database in `embeddedDatabaseFolder`. */
   readonly databaseUrl: string | undefined
   readonly embeddedDatabaseFolder: string
-  readonly smtpPort: number
-  /** The name a worker gives the mail server in EHLO: from outside, the only way to tell who sent a mail. */
+  /** SMTP port of the mail provider, which deduplicates by key. */
+  readonly providerPort: number
+  /** SMTP port of the plain mail server. */
+  readonly plainPort: number
+  /** HTTP port at which the plain mail server tells whether it has a message. */
+  readonly inquiryPort: number
+  /** The name a worker gives a mail server in EHLO: from outside, the only way to tell who sent a mail. */
   readonly workerName: string
 }
 
@@ -12,17 +17,22 @@ export function readSettings(env: NodeJS.ProcessEnv = process.env): Settings {
   return {
     databaseUrl: env.DATABASE_URL,
     embeddedDatabaseFolder: env.SHOP_EMBEDDED_DATABASE ?? './.holdfast',
-    smtpPort: Number(env.SHOP_SMTP_PORT ?? 2525),
+    providerPort: Number(env.SHOP_PROVIDER_PORT ?? 2525),
+    plainPort: Number(env.SHOP_PLAIN_PORT ?? 2526),
+    inquiryPort: Number(env.SHOP_INQUIRY_PORT ?? 2580),
     workerName: env.SHOP_WORKER ?? 'shop',
   }
 }
 
 export function toEnvironment(settings: Partial<Settings>): NodeJS.ProcessEnv {
-  const env: NodeJS.ProcessEnv = {}
-  if (settings.databaseUrl !== undefined) env.DATABASE_URL = settings.databaseUrl
-  if (settings.embeddedDatabaseFolder !== undefined)
-    env.SHOP_EMBEDDED_DATABASE = settings.embeddedDatabaseFolder
-  if (settings.smtpPort !== undefined) env.SHOP_SMTP_PORT = String(settings.smtpPort)
-  if (settings.workerName !== undefined) env.SHOP_WORKER = settings.workerName
-  return env
+  const texts: Readonly<Record<string, string | number | undefined>> = {
+    DATABASE_URL: settings.databaseUrl,
+    SHOP_EMBEDDED_DATABASE: settings.embeddedDatabaseFolder,
+    SHOP_PROVIDER_PORT: settings.providerPort,
+    SHOP_PLAIN_PORT: settings.plainPort,
+    SHOP_INQUIRY_PORT: settings.inquiryPort,
+    SHOP_WORKER: settings.workerName,
+  }
+  const given = Object.entries(texts).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(given.map(([name, value]) => [name, String(value)]))
 }

@@ -114,6 +114,8 @@ export class HandlerContext implements JobContext<ResourceValues, EffectName> {
   /** Reads what earlier attempts left, before the handler is called. */
   async readCheckpoint(): Promise<void> {
     this.#checkpoint = await this.#use().readCheckpoint()
+    // What looked at the job before the handler, such as the resources' tenant, saw it without.
+    this.#job = undefined
   }
 
   snooze(options: { readonly inMs: number }): never {

@@ -30,6 +30,33 @@ export interface JobRow {
   readonly state: string | null
 }
 
+/** A row of the ledger as it was written. */
+export interface EffectRow {
+  readonly seq: number
+  readonly atMs: number
+  readonly key: string
+  readonly state: string
+  readonly call: string
+  readonly job: string | null
+  readonly token: string | null
+}
+
+/** What a handler's commit wrote beside its completion. */
+export interface CommitRow {
+  readonly job: string
+  readonly token: string
+  readonly key: string
+  /** Rows that its effect in the transaction wrote: one. */
+  readonly written: number
+}
+
+export interface CheckpointRow {
+  readonly job: string
+  readonly token: string
+  readonly value: string | null
+  readonly fraction: number | null
+}
+
 const INSTALL = `
 create schema audit;
 create table audit.event (
@@ -37,6 +64,27 @@ create table audit.event (
   what text not null, job bigint, token bigint, worker bigint, detail text, attempts int
 );
 create table orders (key text primary key);
+create table audit.effect (
+  seq bigint generated always as identity (cache 1), at timestamptz not null default clock_timestamp(),
+  key text, state text, call text, job bigint, token bigint
+);
+create table audit.checkpoint (seq bigint generated always as identity (cache 1), job bigint, token bigint, value text, fraction float8);
+create table commits (job bigint, token bigint, key text);
+create table written (key text);
+create table counters (shard int primary key, n int not null default 0);
+insert into counters (shard) select generate_series(0, 15);
+create function audit.note_effect() returns trigger language plpgsql as $$
+begin
+  insert into audit.effect (key, state, call, job, token) values (new.key, new.state::text, new.call::text, new.job_id, new.token);
+  return null;
+end $$;
+create function audit.note_checkpoint() returns trigger language plpgsql as $$
+begin
+  insert into audit.checkpoint (job, token, value, fraction) values (new.job_id, new.token, new.value::text, new.fraction);
+  return null;
+end $$;
+create trigger audit after insert or update on holdfast.effect for each row execute function audit.note_effect();
+create trigger audit after insert or update on holdfast.checkpoint for each row execute function audit.note_checkpoint();
 create function audit.note() returns trigger language plpgsql as $$
 begin
   case tg_table_name
@@ -115,6 +163,25 @@ export class Inspector {
          (extract(epoch from j.run_at) * 1000)::float8 as "runAtMs", coalesce(place.places, 0) as places, place.state
        from holdfast.job j left join place on place.id = j.id order by j.id`,
     )) as unknown as JobRow[]
+  }
+
+  async effects(): Promise<readonly EffectRow[]> {
+    return (await this.query(
+      `select seq::int, (extract(epoch from at) * 1000)::float8 as "atMs", key, state, call, job::text, token::text
+       from audit.effect order by effect.seq`,
+    )) as unknown as EffectRow[]
+  }
+
+  async commits(): Promise<readonly CommitRow[]> {
+    return (await this.query(
+      `select job::text, token::text, key, (select count(*)::int from written w where w.key = c.key) as written from commits c`,
+    )) as unknown as CommitRow[]
+  }
+
+  async checkpoints(): Promise<readonly CheckpointRow[]> {
+    return (await this.query(
+      'select job::text, token::text, value, fraction from audit.checkpoint order by checkpoint.seq',
+    )) as unknown as CheckpointRow[]
   }
 
   /** Jobs that have not ended, and what else ought to be gone when all have. */

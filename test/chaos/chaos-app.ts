@@ -1,7 +1,6 @@
 import fs from 'node:fs'
 import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import * as v from 'valibot'
 import {
   type AnyJob,
   type App,
@@ -10,26 +9,19 @@ import {
   type JobContext,
   PermanentError,
 } from '../../src/index.ts'
+import { type Act, type EffectJobName, effectJobs, input } from './effect-jobs.ts'
 import type { Note } from './history-log.ts'
 
 /** The application that all processes of a chaos run share. */
-
-const input = v.object({
-  /** Business key: names the enqueue that made the job. */
-  key: v.string(),
-  /** How long the handler works. */
-  ms: v.optional(v.number()),
-  /** How many attempts fail before one succeeds. */
-  failures: v.optional(v.number()),
-})
-
-type Input = v.InferOutput<typeof input>
-type Act = (ctx: JobContext, input: Input) => Promise<unknown>
 
 export interface ChaosAppOptions {
   readonly url: string
   readonly leaseMs: number
   readonly note: Note
+  /** Address of the provider double. */
+  readonly provider: string
+  /** Name of the process. */
+  readonly name: string
   /** Folder for marks that outlive a process: what was snoozed once. */
   readonly marks: string
   /** False: the job `rare` is unknown here, and parked when claimed. */
@@ -38,6 +30,7 @@ export interface ChaosAppOptions {
 
 export type ChaosJobs = Readonly<Record<JobName, AnyJob>>
 export type JobName =
+  | EffectJobName
   | 'instant'
   | 'steady'
   | 'long'
@@ -49,16 +42,22 @@ export type JobName =
   | 'rare'
 
 /** What a job of that name ends as, unless it was cancelled. */
-export const expectedEnd: Readonly<Record<JobName, 'completed' | 'discarded'>> = {
-  instant: 'completed',
-  steady: 'completed',
-  long: 'completed',
-  flaky: 'completed',
-  hopeless: 'discarded',
-  refused: 'discarded',
-  snoozer: 'completed',
-  pill: 'discarded',
-  rare: 'completed',
+export const expectedEnds: Readonly<Record<JobName, readonly ('completed' | 'discarded')[]>> = {
+  instant: ['completed'],
+  steady: ['completed'],
+  long: ['completed'],
+  flaky: ['completed'],
+  hopeless: ['discarded'],
+  refused: ['discarded'],
+  snoozer: ['completed'],
+  pill: ['discarded'],
+  rare: ['completed'],
+  repeater: ['completed'],
+  confirmer: ['completed'],
+  // Where a call is in doubt, a person has to decide.
+  asker: ['completed', 'discarded'],
+  committer: ['completed'],
+  resumer: ['completed'],
 }
 
 export function chaosApp(options: ChaosAppOptions): { readonly app: App; readonly jobs: ChaosJobs } {
@@ -78,7 +77,17 @@ export function chaosApp(options: ChaosAppOptions): { readonly app: App; readonl
   return { app, jobs }
 }
 
-function chaosJobs({ note, marks }: ChaosAppOptions): ChaosJobs {
+function chaosJobs(options: ChaosAppOptions): ChaosJobs {
+  const plain = plainJobs(options)
+  const { note, name, provider } = options
+  const noting = <C extends JobContext>(act: Act<C>) => noted(note, act)
+  return { ...plain, ...effectJobs({ note, name, provider, noted: noting, child: plain.instant }) }
+}
+
+function plainJobs({
+  note,
+  marks,
+}: ChaosAppOptions): Readonly<Record<Exclude<JobName, EffectJobName>, AnyJob>> {
   const retry = { type: 'fixed' as const, delayMs: 150 }
   const job = (name: JobName, queue: string, more: { maxAttempts?: number }, act: Act): AnyJob =>
     defineJob({ name, queue, input, idempotent: true, retry, ...more, handler: noted(note, act) })
@@ -116,7 +125,7 @@ function chaosJobs({ note, marks }: ChaosAppOptions): ChaosJobs {
   }
 }
 
-function noted(note: Note, act: Act): Act {
+function noted<C extends JobContext>(note: Note, act: Act<C>): Act<C> {
   return async (ctx, given) => {
     const { id, fencingToken, attempt, maxAttempts, name } = ctx.job
     const facts = { job: id, token: fencingToken }

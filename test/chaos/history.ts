@@ -1,7 +1,7 @@
-import type { AuditRow, JobRow } from './audit.ts'
-import type { Disturbance, Kill, Outage } from './faults.ts'
+import type { AuditRow, CheckpointRow, CommitRow, EffectRow, JobRow } from './audit.ts'
 import type { Life } from './fleet.ts'
 import type { Entry } from './history-log.ts'
+import type { Disturbance, Kill, Outage } from './stage.ts'
 
 /** All that is known of a run when it is over. Times are the machine's monotonic clock unless the name says otherwise. */
 export interface History {
@@ -12,6 +12,16 @@ export interface History {
   /** Business keys of the rows that the producers' own statements inserted. */
   readonly orders: ReadonlySet<string>
   readonly heldKeys: number
+  /** Every row of the ledger that was written, in order. */
+  readonly effects: readonly EffectRow[]
+  /** What the provider noted: calls and questions. */
+  readonly provider: readonly Entry[]
+  /** Business rows that handlers wrote in their commits. */
+  readonly commits: readonly CommitRow[]
+  /** What the counters add up to that those commits bumped. */
+  readonly counted: number
+  /** Every checkpoint and progress that was written, in order. */
+  readonly checkpoints: readonly CheckpointRow[]
   readonly kills: readonly Kill[]
   readonly outages: readonly Outage[]
   readonly disturbances: readonly Disturbance[]

@@ -20,6 +20,19 @@ export interface Library {
   readonly requeueLostLeases: typeof import('../../src/jobs/sql/requeue-lost-leases.ts')
   readonly settleAttempts: typeof import('../../src/jobs/sql/settle-attempts.ts')
   readonly settleCompleted: typeof import('../../src/jobs/sql/settle-completed.ts')
+  readonly askEffect: typeof import('../../src/effects/sql/ask-effect.ts')
+  readonly beginEffect: typeof import('../../src/effects/sql/begin-effect.ts')
+  readonly endEffect: typeof import('../../src/effects/sql/end-effect.ts')
+  readonly enterEffect: typeof import('../../src/effects/sql/enter-effect.ts')
+  readonly findEffect: typeof import('../../src/effects/sql/find-effect.ts')
+  readonly pruneEffects: typeof import('../../src/effects/sql/prune-effects.ts')
+  readonly recordEffect: typeof import('../../src/effects/sql/record-effect.ts')
+  readonly completeInTransaction: typeof import('../../src/jobs/sql/complete-in-transaction.ts')
+  readonly fenceAttempt: typeof import('../../src/jobs/sql/fence-attempt.ts')
+  readonly findCompletion: typeof import('../../src/jobs/sql/find-completion.ts')
+  readonly lockLease: typeof import('../../src/jobs/sql/lock-lease.ts')
+  readonly saveCheckpoint: typeof import('../../src/jobs/sql/save-checkpoint.ts')
+  readonly saveProgress: typeof import('../../src/jobs/sql/save-progress.ts')
 }
 
 const files: Readonly<Record<keyof Library, string>> = {
@@ -40,6 +53,19 @@ const files: Readonly<Record<keyof Library, string>> = {
   requeueLostLeases: 'jobs/sql/requeue-lost-leases',
   settleAttempts: 'jobs/sql/settle-attempts',
   settleCompleted: 'jobs/sql/settle-completed',
+  askEffect: 'effects/sql/ask-effect',
+  beginEffect: 'effects/sql/begin-effect',
+  endEffect: 'effects/sql/end-effect',
+  enterEffect: 'effects/sql/enter-effect',
+  findEffect: 'effects/sql/find-effect',
+  pruneEffects: 'effects/sql/prune-effects',
+  recordEffect: 'effects/sql/record-effect',
+  completeInTransaction: 'jobs/sql/complete-in-transaction',
+  fenceAttempt: 'jobs/sql/fence-attempt',
+  findCompletion: 'jobs/sql/find-completion',
+  lockLease: 'jobs/sql/lock-lease',
+  saveCheckpoint: 'jobs/sql/save-checkpoint',
+  saveProgress: 'jobs/sql/save-progress',
 }
 
 /** The library as it was compiled to `dir`. */

@@ -17,6 +17,7 @@ export interface PackageCopy {
   readonly dir: string
   readonly workerProgram: string
   readonly producerProgram: string
+  readonly providerProgram: string
   /** The public entry, for `import()`. */
   readonly entry: string
 }
@@ -41,6 +42,7 @@ export function copyPackage(dir: string, edits: readonly Edit[] = []): PackageCo
     dir,
     workerProgram: path.join(dir, 'test/chaos/worker-program.js'),
     producerProgram: path.join(dir, 'test/chaos/producer-program.js'),
+    providerProgram: path.join(dir, 'test/chaos/provider-program.js'),
     entry: path.join(dir, 'src/index.js'),
   }
 }

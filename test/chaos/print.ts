@@ -1,4 +1,5 @@
-import { type ChaosReport, leastOf } from './run-chaos.ts'
+import { leastOf } from './minima.ts'
+import type { ChaosReport } from './report.ts'
 import type { ControlResult } from './run-controls.ts'
 
 const SHOWN = 8
@@ -14,6 +15,11 @@ export function printReport(report: ChaosReport): void {
     ['fault', 'hit', 'at least'],
     [
       ['kills (SIGKILL) that hit a running handler', counts.killsInHandler, least.killsInHandler],
+      [
+        'of these between a provider’s acceptance of a call and its record',
+        counts.killsAfterCall,
+        least.killsAfterCall,
+      ],
       ['kills in all', counts.kills],
       ['poison pills that ended their process', counts.pills],
       ['zombies: stopped past the lease, woken after the job went elsewhere', counts.zombies, least.zombies],
@@ -26,6 +32,9 @@ export function printReport(report: ChaosReport): void {
       ['connections cut at once', counts.cuts],
       ['links frozen for a while', counts.freezes],
       ['workers stopped by SIGTERM', counts.stops],
+      ['doubts about effects resolved', counts.doubtsResolved, least.doubtsResolved],
+      ['jobs completed by their own commit', counts.commits, least.commits],
+      ['calls of workers that woke after others had gone on', report.lateCalls],
     ].map((row) => row.map(String)),
   )
   const lost = [...report.lostReplies].sort((a, b) => b[1] - a[1]).map(([name, count]) => `${name} ${count}`)

@@ -18,6 +18,7 @@ const settings = JSON.parse(process.env['CHAOS'] ?? '{}') as {
   readonly marks: string
   readonly name: string
   readonly seed: number
+  readonly provider: string
   readonly everyMs: number
 }
 const note = openHistory(settings.history)
@@ -72,14 +73,30 @@ function newKey(): string {
 function someJob(): { readonly name: JobName; readonly input: Record<string, unknown> } {
   const key = newKey()
   const roll = random.next()
-  if (roll < 0.4) return { name: 'steady', input: { key, ms: random.whole(5, 300) } }
-  if (roll < 0.65) return { name: 'instant', input: { key } }
+  if (roll < 0.28) return { name: 'steady', input: { key, ms: random.whole(5, 300) } }
+  if (roll < 0.46) return { name: 'instant', input: { key } }
+  if (roll < 0.67) return someEffectJob(key)
   if (roll < 0.73) return { name: 'long', input: { key, ms: random.whole(300, 1200) } }
   if (roll < 0.83) return { name: 'flaky', input: { key, failures: random.whole(1, 3) } }
   if (roll < 0.87) return { name: 'hopeless', input: { key } }
   if (roll < 0.9) return { name: 'refused', input: { key } }
   if (roll < 0.96) return { name: 'snoozer', input: { key } }
   return { name: 'rare', input: { key } }
+}
+
+function someEffectJob(key: string): { readonly name: JobName; readonly input: Record<string, unknown> } {
+  const name = random.pick([
+    'repeater',
+    'repeater',
+    'confirmer',
+    'confirmer',
+    'asker',
+    'committer',
+    'committer',
+    'resumer',
+  ] as const)
+  if (name === 'resumer') return { name, input: { key, ms: random.whole(200, 1200) } }
+  return { name, input: { key, ms: random.whole(0, 60), failures: random.chance(0.2) ? 1 : 0 } }
 }
 
 /** Notes what was intended, calls, and notes what came of it. */

@@ -3,11 +3,13 @@ import os from 'node:os'
 import path from 'node:path'
 import { type PostgresServer, startPostgres, volatileSettings } from '../../scripts/postgres-server.ts'
 import { Inspector } from './audit.ts'
-import { type Control, type ControlName, controls } from './controls.ts'
+import type { Control } from './controls/control.ts'
+import { type ControlName, controls } from './controls.ts'
 import { type Library, loadLibrary } from './library.ts'
 import { copyPackage } from './package-copy.ts'
 import { runChaos } from './run-chaos.ts'
-import { type SceneName, SceneStage, scenes } from './scenarios.ts'
+import { SceneStage } from './scenes/stage.ts'
+import { type SceneName, scenes } from './scenes.ts'
 
 export interface ControlResult {
   readonly name: ControlName

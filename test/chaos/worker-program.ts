@@ -10,6 +10,8 @@ const settings = JSON.parse(process.env['CHAOS'] ?? '{}') as {
   readonly history: string
   readonly marks: string
   readonly knowsRare: boolean
+  readonly provider: string
+  readonly name: string
 }
 const note = openHistory(settings.history)
 note('life', { pid: process.pid, leaseMs: settings.leaseMs })
@@ -26,6 +28,9 @@ events.on('attempt.failed', ({ jobId, fencingToken }) => recorded(jobId, fencing
 events.on('job.parked', ({ jobId, fencingToken }) => recorded(jobId, fencingToken, 'parked'))
 events.on('write.refused', ({ jobId, fencingToken, write }) =>
   note('refused', { job: jobId, token: fencingToken, write }),
+)
+events.on('effect.uncertain', ({ jobId, fencingToken, key, then }) =>
+  note('uncertain', { job: jobId, token: fencingToken, key, choice: then }),
 )
 events.on('lease.lost', (facts) => note('lost', { ...facts }))
 events.on('jobs.rescued', (facts) => note('rescued', { ...facts }))
