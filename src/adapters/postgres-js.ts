@@ -12,6 +12,7 @@ interface PostgresJsTransaction {
 interface PostgresJsQuery extends Promise<RawResult> {
   /** The connection it went to; `null` as long as it is only queued. */
   readonly state?: unknown
+  strings?: readonly string[]
   /** Queues it, which awaiting it would do. */
   execute(): this
 }
@@ -68,13 +69,18 @@ async function sendOn(
     .unsafe(marking.text, [...marking.values])
     .raw()
     .execute()
-  const second = tx
-    .unsafe(marked.text, [...marked.values])
-    .raw()
-    .execute()
+  const values = [...marked.values]
+  const second = tx.unsafe(marked.text, values).raw().execute()
   // Whichever fails first is told; the other one must not end the process.
   second.catch(() => {})
-  await within(deadlineMs, first)
+  try {
+    await within(deadlineMs, first)
+  } catch (error) {
+    // Text and values are read when a statement is sent. Should that still happen to this one, it does nothing.
+    second.strings = ['select 1']
+    values.length = 0
+    throw error
+  }
   if (second.state === null) throw refuse(ENDED)
   return await second
 }

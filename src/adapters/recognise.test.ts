@@ -1,11 +1,14 @@
 import { PGlite } from '@electric-sql/pglite'
 import pg from 'pg'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createPgliteDriver } from './pglite.ts'
 import { recognise } from './recognise.ts'
 import { markStatement, sendMarked } from './transaction-mark.ts'
 
 const db = new PGlite()
+
+// Takes seconds, and many on a busy machine.
+beforeAll(async () => await db.waitReady, 60_000)
 
 afterAll(async () => {
   await db.close()

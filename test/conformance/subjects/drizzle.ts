@@ -26,7 +26,7 @@ export const drizzleOnPg = onPostgres({ name: 'Drizzle on pg', hasSavepoints: tr
 })
 
 export const drizzleOnPostgresJs = onPostgres(
-  { name: 'Drizzle on postgres.js', hasSavepoints: true, outlivesFailure: false },
+  { name: 'Drizzle on postgres.js', hasSavepoints: true },
   async ({ url }) => {
     const client = postgres(url, { max: 3, onnotice: () => {} })
     const db = drizzlePostgresJs(client)
@@ -41,7 +41,6 @@ export const drizzleOnPostgresJs = onPostgres(
 export const drizzleOnPglite: Subject = {
   name: 'Drizzle on PGlite',
   hasSavepoints: true,
-  outlivesFailure: true,
   async open() {
     const instance = await openMigratedPglite()
     const db = drizzlePglite(instance)

@@ -4,7 +4,6 @@ import type { Subject } from './subject.ts'
 export const pglite: Subject = {
   name: 'PGlite',
   hasSavepoints: false,
-  outlivesFailure: true,
   async open() {
     const instance = await openMigratedPglite()
     return {

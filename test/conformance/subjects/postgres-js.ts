@@ -13,24 +13,21 @@ export function hostile(url: string): postgres.Sql {
   })
 }
 
-export const postgresJs = onPostgres(
-  { name: 'postgres.js', hasSavepoints: true, outlivesFailure: false },
-  async ({ url }) => {
-    const sql = hostile(url)
-    const reserved = await sql.reserve()
-    return {
-      transaction: async (fn) => (await sql.begin(async (tx) => [await fn(ownOf(tx))] as const))[0],
-      mistakes: {
-        'an instance': { tx: sql, says: /sql\.begin/ },
-        'a reserved connection outside a transaction': { tx: reserved, says: /ended/ },
-      },
-      async end() {
-        reserved.release()
-        await sql.end()
-      },
-    }
-  },
-)
+export const postgresJs = onPostgres({ name: 'postgres.js', hasSavepoints: true }, async ({ url }) => {
+  const sql = hostile(url)
+  const reserved = await sql.reserve()
+  return {
+    transaction: async (fn) => (await sql.begin(async (tx) => [await fn(ownOf(tx))] as const))[0],
+    mistakes: {
+      'an instance': { tx: sql, says: /sql\.begin/ },
+      'a reserved connection outside a transaction': { tx: reserved, says: /ended/ },
+    },
+    async end() {
+      reserved.release()
+      await sql.end()
+    },
+  }
+})
 
 function ownOf(tx: postgres.TransactionSql): OwnTransaction {
   return {

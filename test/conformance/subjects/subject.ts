@@ -26,20 +26,17 @@ export interface OpenSubject {
 export interface Subject {
   readonly name: string
   readonly hasSavepoints: boolean
-  /** False where the library cannot go on after a statement that failed, so that nothing is left to be refused. */
-  readonly outlivesFailure: boolean
   readonly open: () => Promise<OpenSubject>
 }
 
 /** A subject on PostgreSQL: `connect` makes everything but the database. */
 export function onPostgres(
-  facts: Omit<Subject, 'open' | 'outlivesFailure'> & { readonly outlivesFailure?: boolean },
+  facts: Omit<Subject, 'open'>,
   connect: (
     database: TestDatabase,
   ) => Promise<Pick<OpenSubject, 'transaction' | 'mistakes'> & { readonly end: () => Promise<unknown> }>,
 ): Subject {
   return {
-    outlivesFailure: true,
     ...facts,
     async open() {
       const database = await createDatabase()
