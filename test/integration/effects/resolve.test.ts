@@ -185,25 +185,24 @@ describeEachApp('a decision about an effect', ({ kind, open }) => {
     expect(await opened.sql('select state::text from holdfast.effect')).toEqual([{ state: 'uncertain' }])
   })
 
-  if (kind === 'pg')
-    it('by ten people at once is made once, and each job goes on once', async () => {
-      const { mail, calls } = mailer()
-      await using opened = await open({ jobs: [mail] })
-      const { app } = opened
-      const jobId = await discarded(opened, mail)
-      const answers = await Promise.all(
-        Array.from({ length: 10 }, async () => await resolveEffect(app.internals, id, decision)),
-      )
-      await app.job(jobId).wait({ timeoutMs: 10_000 })
+  it.skipIf(kind === 'pglite')('by ten people at once is made once, and each job goes on once', async () => {
+    const { mail, calls } = mailer()
+    await using opened = await open({ jobs: [mail] })
+    const { app } = opened
+    const jobId = await discarded(opened, mail)
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, async () => await resolveEffect(app.internals, id, decision)),
+    )
+    await app.job(jobId).wait({ timeoutMs: 10_000 })
 
-      expect(answers.filter(({ status }) => status === 'resolved')).toHaveLength(1)
-      expect(answers.filter(({ status }) => status === 'unchanged')).toHaveLength(9)
-      expect(
-        answers.flatMap((answer) => ('jobs' in answer ? answer.jobs.filter((job) => job.retried) : [])),
-      ).toHaveLength(1)
-      expect(await opened.sql('select from holdfast.audit')).toHaveLength(1)
-      expect(calls).toHaveLength(1)
-    })
+    expect(answers.filter(({ status }) => status === 'resolved')).toHaveLength(1)
+    expect(answers.filter(({ status }) => status === 'unchanged')).toHaveLength(9)
+    expect(
+      answers.flatMap((answer) => ('jobs' in answer ? answer.jobs.filter((job) => job.retried) : [])),
+    ).toHaveLength(1)
+    expect(await opened.sql('select from holdfast.audit')).toHaveLength(1)
+    expect(calls).toHaveLength(1)
+  })
 })
 
 describeEachApp('the list of effects', ({ open }) => {
