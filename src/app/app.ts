@@ -8,6 +8,7 @@ import { EventHub, type Events } from '../base/events.ts'
 import { silentLogger } from '../base/logger.ts'
 import type { Driver, Queryable } from '../driver/driver.ts'
 import type { Database } from '../driver/operation.ts'
+import type { OutsideEffect } from '../effects/effect-name.ts'
 import type { EffectCall } from '../effects/effect-options.ts'
 import { type OutsideEffectOptions, performOutside } from '../effects/outside-effect.ts'
 import type { AnyJob, JobInput } from '../jobs/define-job.ts'
@@ -177,7 +178,7 @@ export class App {
    * @throws {UnavailableError} The database cannot be reached; if `fn` was called, the effect is in doubt.
    */
   async effect<T>(
-    name: string,
+    name: OutsideEffect,
     options: OutsideEffectOptions<T>,
     fn: (call: EffectCall) => T | Promise<T>,
   ): Promise<T> {

@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest'
 import { startPostgres, volatileSettings } from '../../scripts/postgres-server.ts'
-import { defineJob, type JobContext } from '../../src/index.ts'
+import { defineJob } from '../../src/index.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
+import { type AnyContext, everything } from '../support/everything.ts'
 import { startProgram } from '../support/processes.ts'
 import { startProxy } from '../support/proxy.ts'
 import { appOn, openApp } from './apps.ts'
@@ -10,14 +11,15 @@ import { anything, Gate } from './handlers.ts'
 
 const program = 'test/faults/programs/effects.ts'
 
-function job(handler: (ctx: JobContext) => unknown, more: object = {}) {
+function job(handler: (ctx: AnyContext) => unknown, more: object = {}) {
   return defineJob({
     name: 'mail',
     input: anything<unknown>(),
     idempotent: true,
     retry: { type: 'fixed', delayMs: 0 },
+    ...everything,
     ...more,
-    handler,
+    handler: handler as never,
   })
 }
 const producer = job(() => {})
@@ -137,9 +139,9 @@ it('a call outside jobs whose process was told nothing is in doubt after its hol
   await using opened = await openApp({ jobs: [] })
   const { app, db } = opened
   await db.sql(`insert into holdfast.effect (tenant, name, key, state, call, calls, held_until)
-    values ('', 'x', 'k', 'intended', gen_random_uuid(), 1, clock_timestamp() + interval '700 ms')`)
+    values ('', 'call:x', 'k', 'intended', gen_random_uuid(), 1, clock_timestamp() + interval '700 ms')`)
   const fromMs = performance.now()
-  const asking = app.effect('x', { key: 'k', waitMs: 10_000 }, () => 1)
+  const asking = app.effect('call:x', { key: 'k', waitMs: 10_000 }, () => 1)
 
   await expect(asking).rejects.toMatchObject({ code: 'EFFECT_UNCERTAIN' })
   expect(performance.now() - fromMs).toBeGreaterThan(600)
