@@ -6,7 +6,7 @@ import { checkName, checkNumber } from '../base/check.ts'
 import { InvalidArgumentError, OutsideTransactionError } from '../base/errors.ts'
 import { EventHub, type Events } from '../base/events.ts'
 import { limits } from '../base/limits.ts'
-import { silentLogger } from '../base/logger.ts'
+import { type Logger, silentLogger } from '../base/logger.ts'
 import type { Driver } from '../driver/driver.ts'
 import { type Database, run, runOne } from '../driver/operation.ts'
 import type { AnyJob, JobInput } from '../jobs/define-job.ts'
@@ -18,6 +18,7 @@ import { ensurePartitions } from '../jobs/sql/ensure-partitions.ts'
 import { Transaction, type TransactionParts } from '../jobs/transaction.ts'
 import { channelOf } from '../migrations/channel.ts'
 import { type MigrateResult, migrate, requireVersion } from '../migrations/migrate.ts'
+import type { ContextServices } from '../worker/handler-context.ts'
 import { prune } from '../worker/maintenance/pruner.ts'
 import { Worker } from '../worker/worker.ts'
 import type { AppOptions, WorkerOptions } from './app-options.ts'
@@ -28,6 +29,19 @@ import { version } from './version.ts'
 const PARTITION_MARGIN = 1_500_000n
 /** Of so many rounds of upkeep, a minute apart, one looks at partitions and retention. */
 const PRUNE_EVERY = 5
+
+/** What rooms above the application reach through it. */
+export interface Internals {
+  readonly driver: Driver
+  readonly database: Database
+  readonly events: EventHub
+  /** As they were given to {@link defineApp}. */
+  readonly options: AppOptions
+  /** What handlers of a worker work through. */
+  readonly services: () => ContextServices
+  /** Tells a migrated schema of the application's jobs. */
+  readonly register: () => Promise<void>
+}
 
 /**
  * An application: its jobs and queues over one database. Producers, workers, the command and tests use the same
@@ -174,16 +188,7 @@ export class App {
         appName: composition.name,
         version,
         events: this.#events,
-        services: {
-          logger: this.#options.logger ?? options.logger ?? silentLogger,
-          enqueue: async (job, input, enqueueOptions) =>
-            await this.#enqueuer.enqueue(job, input, enqueueOptions),
-          events: this.#events,
-          database: this.#database,
-          databaseOf: (tx) => this.#databaseOf(tx),
-          transact: async (fn, transactOptions) => await this.#transact(fn, transactOptions),
-          idleMs: this.#driver.singleConnection ? undefined : composition.leaseMs,
-        },
+        services: this.#services(options.logger),
         jobs: composition.jobs,
         prepareSchema: async () => {
           await requireVersion(this.#driver, composition.schema)
@@ -234,9 +239,29 @@ export class App {
     await this.close()
   }
 
-  /** @internal For the command and the dashboard. */
-  get internals(): { readonly driver: Driver; readonly database: Database; readonly events: EventHub } {
-    return { driver: this.#driver, database: this.#database, events: this.#events }
+  /** @internal For the command, the dashboard and the test kit. */
+  get internals(): Internals {
+    return {
+      driver: this.#driver,
+      database: this.#database,
+      events: this.#events,
+      options: this.#options,
+      services: () => this.#services(undefined),
+      register: async () => await this.#register(),
+    }
+  }
+
+  /** What handlers work through, whoever runs them. */
+  #services(logger: Logger | undefined): ContextServices {
+    return {
+      logger: this.#options.logger ?? logger ?? silentLogger,
+      enqueue: async (job, input, enqueueOptions) => await this.#enqueuer.enqueue(job, input, enqueueOptions),
+      events: this.#events,
+      database: this.#database,
+      databaseOf: (tx) => this.#databaseOf(tx),
+      transact: async (fn, transactOptions) => await this.#transact(fn, transactOptions),
+      idleMs: this.#driver.singleConnection ? undefined : this.composition.leaseMs,
+    }
   }
 
   #databaseOf(tx: unknown): Database {

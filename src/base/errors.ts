@@ -24,6 +24,7 @@ export type ErrorCode =
   | 'EFFECT_UNCERTAIN'
   | 'EFFECT_BUSY'
   | 'ATTEMPT_ENDED'
+  | 'DRAIN'
 
 /** What the failed call changed in the database: nothing, or perhaps all it was to change. */
 export type Changed = 'nothing' | 'unknown'

@@ -1,0 +1,6 @@
+export type { DrainOptions, DrainReport } from './drain.ts'
+export { DrainError, type NamedJob } from './errors.ts'
+export type { EnqueuedJob, EnqueuedOptions } from './expect-enqueued.ts'
+export type { JobEnd, JobOutcome } from './job-end.ts'
+export { createTestApp, TestApp, type TestAppOptions } from './test-app.ts'
+export type { TestClock } from './virtual-clock.ts'
