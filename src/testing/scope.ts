@@ -48,7 +48,8 @@ export class Life {
   }
 }
 
-const never = new Promise<never>(() => {})
+/** What a dead attempt waits for. */
+export const never = new Promise<never>(() => {})
 
 /** What runs inside an attempt, and whatever it sets off, is found by its async context. */
 export interface Scope {

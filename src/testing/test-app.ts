@@ -26,6 +26,11 @@ export interface TestAppOptions {
 /** @internal What the enumeration of crash points needs beside. */
 export interface TestAppHooks {
   readonly reached?: TestWorkerOptions['reached']
+  /**
+   * Jobs run without their timeout: its timer would go off, and abort the signal, in an attempt that is long dead. A handler that hangs is
+   * ended by the run's own time.
+   */
+  readonly untimed?: boolean
 }
 
 /**
@@ -38,6 +43,7 @@ export class TestApp {
   readonly clock: TestClock
   readonly #database: TestDatabase
   readonly #hooks: TestAppHooks
+  readonly #jobs: ReadonlyMap<string, AnyJob>
   #worker: TestWorker
 
   /** @internal Use {@link createTestApp}. */
@@ -46,6 +52,10 @@ export class TestApp {
     this.clock = database.clock
     this.#database = database
     this.#hooks = hooks
+    const { jobs } = app.composition
+    this.#jobs = hooks.untimed
+      ? new Map([...jobs].map(([name, job]) => [name, { ...job, timeoutMs: undefined }]))
+      : jobs
     this.#worker = this.#newWorker()
   }
 
@@ -152,10 +162,10 @@ export class TestApp {
       database,
       events,
       queues: [...composition.queues.keys()],
-      jobs: composition.jobs,
+      jobs: this.#jobs,
       leaseMs: composition.leaseMs,
       services: (_, scope) => attemptServices(base, scope),
-      ...this.#hooks,
+      reached: this.#hooks.reached,
     })
   }
 }

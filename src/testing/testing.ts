@@ -1,3 +1,6 @@
+export { type CalledEffect, type CrashPoint, CrashReport, type CrashVerdict } from './crash/crash-report.ts'
+export { type CrashPointOptions, everyCrashPoint } from './crash/every-crash-point.ts'
+export type { CrashWorld, ObservedJob } from './crash/observe.ts'
 export type { DrainOptions, DrainReport } from './drain.ts'
 export { DrainError, type NamedJob } from './errors.ts'
 export type { EnqueuedJob, EnqueuedOptions } from './expect-enqueued.ts'
