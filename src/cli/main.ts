@@ -2,6 +2,7 @@
 import { type ArgsDef, type CommandDef, defineCommand, renderUsage, runCommand } from 'citty'
 import { version } from '../app/version.ts'
 import { usageError } from './cli-error.ts'
+import { crashTest } from './commands/crash-test.ts'
 import { dev } from './commands/dev.ts'
 import { jobsCancel } from './commands/jobs-cancel.ts'
 import { jobsDiscard } from './commands/jobs-discard.ts'
@@ -42,7 +43,9 @@ const jobCommands = {
 const queueCommands = { list: queuesList, pause: queuesPause, resume: queuesResume }
 
 // Maps, not objects: `holdfast constructor` is no command.
-const commands = new Map<string, Command>(Object.entries({ dev, migrate, worker, status, manifest }))
+const commands = new Map<string, Command>(
+  Object.entries({ dev, migrate, worker, status, manifest, 'crash-test': crashTest }),
+)
 const groups = new Map<string, Group>([
   [
     'jobs',

@@ -1,10 +1,7 @@
-import { createPgliteDriver } from '../adapters/pglite.ts'
-import type { PgliteInstance } from '../adapters/pglite-connection.ts'
-import { openPglite } from '../adapters/pglite-open.ts'
 import { ClosedError } from '../base/errors.ts'
 import { sleep } from '../base/sleep.ts'
-import { migrate } from '../migrations/migrate.ts'
 import { GuardedPglite, type RawPglite } from './guarded-pglite.ts'
+import { startPrepared } from './prepared-copy.ts'
 import { resetDatabase } from './sql/reset-database.ts'
 import { VirtualClock } from './virtual-clock.ts'
 
@@ -83,10 +80,8 @@ async function reset({ raw, clock }: Prepared, schema: string): Promise<boolean>
 }
 
 async function prepare(schema: string): Promise<Prepared> {
-  const { instance } = await openPglite({})
-  const raw = instance as PgliteInstance as RawPglite
+  const raw = await startPrepared(schema)
   const clock = new VirtualClock()
-  await migrate(createPgliteDriver({ instance: raw }), schema)
   clock.drive(raw)
   await requireDriven(raw, clock)
   // Takes the place of the timer that its start has left, which is not one of the clock's and would keep the process.

@@ -39,12 +39,6 @@ export interface TestWorkerOptions {
     | undefined
 }
 
-/** What a worker sees when it looks. */
-export interface Outlook {
-  /** When the next scheduled job falls due, in milliseconds; none if nothing is scheduled. */
-  readonly dueInMs: number | undefined
-}
-
 /** An attempt that has not ended in time. */
 export class AttemptStuck extends Error {
   override readonly name = 'AttemptStuck'
@@ -75,8 +69,11 @@ export class TestWorker {
     this.#traffic = this.#newTraffic()
   }
 
-  /** Makes due what is due, takes back what other workers have lost, and tells what comes next. */
-  async look(): Promise<Outlook & { readonly parked: boolean }> {
+  /**
+   * Makes due what is due, takes back what other workers have lost, and tells what comes next: in how many milliseconds a scheduled job
+   * falls due, if there is one.
+   */
+  async look(): Promise<{ readonly dueInMs: number | undefined; readonly parked: boolean }> {
     const { driver, database, events, jobs } = this.#options
     await this.#live()
     for (;;) {

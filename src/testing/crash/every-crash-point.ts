@@ -79,7 +79,8 @@ export async function everyCrashPoint<J extends AnyJob>(
 /** Reasons by which a job waits for a person because its process died, not because of what its handler did. */
 const ASKING = ['effect-uncertain', 'worker lost on the last attempt']
 
-function pointOf(
+/** What a run says of the step that it died at. */
+export function pointOf(
   step: number,
   name: string,
   { undisturbed, run }: { readonly undisturbed: CrashRun; readonly run: CrashRun },

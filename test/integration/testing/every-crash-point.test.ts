@@ -353,13 +353,14 @@ describe('the report', () => {
     }
     await enumerate(handler)
     attempts = 0
-    const startedMs = performance.now()
+    // Of this process, in which PostgreSQL runs too: what others do on the machine does not count.
+    const started = process.cpuUsage()
     const report = await enumerate(handler)
-    const tookMs = performance.now() - startedMs
+    const { user, system } = process.cpuUsage(started)
+    const tookMs = (user + system) / 1000
     report.assert()
     expect(report.points).toHaveLength(11)
     expect(attempts).toBe(12 + 10)
-    console.log(`a whole enumeration of three steps: ${tookMs.toFixed(0)} ms`)
     expect(tookMs).toBeLessThan(2000)
   })
 })
