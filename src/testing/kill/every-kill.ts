@@ -18,7 +18,10 @@ import { runChild } from './kill-child.ts'
 export interface KillWorld {
   readonly app: App
   /** Runs a statement with `$1` placeholders, in a transaction of its own; gives its rows. */
-  query<R = Record<string, unknown>>(text: string, values?: readonly unknown[]): Promise<readonly R[]>
+  readonly query: <R = Record<string, unknown>>(
+    text: string,
+    values?: readonly unknown[],
+  ) => Promise<readonly R[]>
 }
 
 /** What {@link everyKill} takes. */
