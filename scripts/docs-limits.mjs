@@ -45,7 +45,7 @@ const metIn = {
   pageRows: '`holdfast jobs list`',
   checkpointBytes: 'later',
   effectResultBytes: 'later',
-  contextBytes: 'later',
+  contextBytes: 'fixed',
   waitMs: 'later',
   retryMs: 'later',
 }

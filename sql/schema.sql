@@ -2,6 +2,8 @@
 
 create schema holdfast;
 
+create sequence holdfast.audit_id_seq as bigint start 1 increment 1 cache 1;
+
 create sequence holdfast.fencing_token_seq as bigint start 1 increment 1 cache 1;
 
 create sequence holdfast.job_seq as bigint start 1 increment 1 cache 1;
@@ -9,6 +11,8 @@ create sequence holdfast.job_seq as bigint start 1 increment 1 cache 1;
 create sequence holdfast.worker_seq as bigint start 1 increment 1 cache 1;
 
 create type holdfast.attempt_end as enum ('failed', 'timed-out', 'snoozed', 'handed-back', 'interrupted', 'parked', 'worker-lost', 'discarded', 'cancelled');
+
+create type holdfast.effect_state as enum ('intended', 'uncertain', 'open', 'happened');
 
 create type holdfast.job_state as enum ('scheduled', 'available', 'executing', 'retryable', 'completed', 'cancelled', 'discarded');
 
@@ -23,6 +27,45 @@ create table holdfast.attempt (
   error json,
   constraint attempt_pkey PRIMARY KEY (job_id, token)
 ) partition by RANGE (job_id);
+
+create table holdfast.audit (
+  id bigint not null,
+  at timestamp with time zone not null default clock_timestamp(),
+  actor text not null,
+  action text not null,
+  subject text not null,
+  note text,
+  constraint audit_pkey PRIMARY KEY (id)
+);
+
+create table holdfast.checkpoint (
+  job_id bigint not null,
+  token bigint not null,
+  updated_at timestamp with time zone not null default clock_timestamp(),
+  value json,
+  fraction double precision,
+  note text,
+  constraint checkpoint_pkey PRIMARY KEY (job_id)
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000, fillfactor=70);
+
+create table holdfast.effect (
+  tenant text collate "C" not null,
+  name text collate "C" not null,
+  key text collate "C" not null,
+  state holdfast.effect_state not null,
+  call uuid not null, -- the newest call: what it records is refused once another has taken over
+  calls integer not null, -- how often the outside was called, or may have been
+  doubts integer not null default 0, -- of the calls before the newest, how many ended in doubt
+  job_id bigint, -- of the newest call; null outside jobs
+  token bigint,
+  held_until timestamp with time zone, -- outside jobs: how long the call counts as under way
+  intended_at timestamp with time zone not null default clock_timestamp(),
+  ended_at timestamp with time zone,
+  asked_job_id bigint, -- the job that was discarded for want of a decision
+  result json,
+  error json, -- of the newest call, if it threw
+  constraint effect_pkey PRIMARY KEY (tenant, name, key)
+);
 
 create table holdfast.id_range (
   first_id bigint not null,
@@ -55,6 +98,7 @@ create table holdfast.job (
   contract text collate "C", -- fingerprint of the definition that enqueued it
   context json, -- who asked for it
   input json not null, -- json, not jsonb: kept digit for digit
+  has_checkpoint boolean,
   constraint job_pkey PRIMARY KEY (id)
 ) partition by RANGE (id);
 
@@ -173,6 +217,16 @@ create table holdfast.worker (
 ) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=500, fillfactor=50);
 
 create index attempt_token_idx ON holdfast.attempt USING btree (token);
+
+create index audit_subject_idx ON holdfast.audit USING btree (subject, id);
+
+create index effect_asked_idx ON holdfast.effect USING btree (asked_job_id) WHERE (asked_job_id IS NOT NULL);
+
+create index effect_doubtful_idx ON holdfast.effect USING btree (intended_at) WHERE (state = ANY (ARRAY['intended'::holdfast.effect_state, 'uncertain'::holdfast.effect_state]));
+
+create index effect_ended_idx ON holdfast.effect USING btree (ended_at) WHERE (state = ANY (ARRAY['happened'::holdfast.effect_state, 'open'::holdfast.effect_state]));
+
+create index effect_job_idx ON holdfast.effect USING btree (job_id);
 
 create index idempotency_key_expiry_idx ON holdfast.idempotency_key USING btree (expires_at);
 
@@ -594,6 +648,38 @@ begin
   )
   select count(*) into keys from gone;
   return greatest(pruned, keys);
+end
+$function$;
+
+create or replace function holdfast.prune_effects(kept interval, max_rows integer DEFAULT 1000)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  effects integer;
+  checkpoints integer;
+begin
+  with past as (
+    select tenant, name, key from "holdfast".effect
+    where state in ('happened', 'open') and ended_at < now() - kept
+    order by ended_at limit max_rows for update skip locked
+  ), gone as (
+    delete from "holdfast".effect e using past p where (e.tenant, e.name, e.key) = (p.tenant, p.name, p.key) returning 1
+  )
+  select count(*) into effects from gone;
+
+  with past as (
+    select c.job_id from "holdfast".checkpoint c
+    where c.job_id < (select min(r.end_id) from "holdfast".id_range r where not r.is_archive)
+      and not exists (select from "holdfast".job j where j.id = c.job_id)
+    order by c.job_id limit max_rows for update skip locked
+  ), gone as (
+    delete from "holdfast".checkpoint c using past p where c.job_id = p.job_id returning 1
+  )
+  select count(*) into checkpoints from gone;
+  return greatest(effects, checkpoints);
 end
 $function$;
 

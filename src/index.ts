@@ -1,12 +1,15 @@
 /** Durable jobs that live in the application's PostgreSQL. */
 export { App, defineApp } from './app/app.ts'
-export type { AppOptions, QueueOptions, WorkerOptions } from './app/app-options.ts'
+export type { AppOptions, QueueOptions, ResourceReplacement, WorkerOptions } from './app/app-options.ts'
 export { createLogger, type LoggerOptions, type LogLevel, type LogStream } from './app/logger.ts'
+export type { DryRun, ProduceOptions } from './app/produce.ts'
 export type { BackoffPolicy, ExponentialBackoff, FixedBackoff } from './base/backoff.ts'
 export * from './base/errors.ts'
 export type { EventListener, EventMap, EventName, Events, JobFacts } from './base/events.ts'
 export { limits } from './base/limits.ts'
 export type { LogFields, Logger } from './base/logger.ts'
+export type { QueryResult } from './driver/query-result.ts'
+export type { EffectName, InsideEffect, OutsideEffect } from './effects/effect-name.ts'
 export type {
   Confirmation,
   EffectCall,
@@ -21,6 +24,7 @@ export {
   EffectUncertainError,
   notHappened,
 } from './effects/errors.ts'
+export type { Authorization, Authorize, AuthorizeContext } from './jobs/authorize.ts'
 export type { CancelAnswer } from './jobs/cancel.ts'
 export type { JobContext, RunningJob } from './jobs/context.ts'
 export {
@@ -28,14 +32,33 @@ export {
   defineJob,
   type Job,
   type JobInput,
+  type JobNamed,
   type JobOptions,
   type JobResult,
 } from './jobs/define-job.ts'
 export type { JobToEnqueue } from './jobs/enqueue.ts'
-export type { EnqueueAnswer, EnqueueOptions } from './jobs/enqueue-options.ts'
+export type { ContextData, EnqueueAnswer, EnqueueOptions } from './jobs/enqueue-options.ts'
 export type { JobEnd, JobHandle, JobSnapshot } from './jobs/job-handle.ts'
 export type { JobState } from './jobs/state.ts'
-export type { QueryResult, Transaction } from './jobs/transaction.ts'
+export type { Transaction } from './jobs/transaction.ts'
 export type { MigrateResult } from './migrations/migrate.ts'
+export {
+  defineProducer,
+  type Producer,
+  type ProducerInput,
+  type ProducerOptions,
+  type ProducerResult,
+} from './producers/define-producer.ts'
+export type { IntendedEnqueue, ProducerTransaction } from './producers/producer-transaction.ts'
+export {
+  type ProvidedEffect,
+  type Resource,
+  type ResourceFactory,
+  type ResourceOptions,
+  type ResourceRequest,
+  type ResourcesOf,
+  resource,
+  type Uses,
+} from './resources/resource.ts'
 export { PermanentError } from './worker/outcome.ts'
 export type { Worker } from './worker/worker.ts'

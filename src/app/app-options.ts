@@ -1,5 +1,11 @@
 import type { Logger } from '../base/logger.ts'
+import type { Authorize } from '../jobs/authorize.ts'
 import type { AnyJob } from '../jobs/define-job.ts'
+import type { Producer } from '../producers/define-producer.ts'
+import type { Resource, ResourceFactory } from '../resources/resource.ts'
+
+/** What stands in for a resource: another one, or only how it is built. */
+export type ResourceReplacement = Resource | ResourceFactory<unknown>
 
 /** Settings of one queue, the same for every worker of the application. */
 export interface QueueOptions {
@@ -13,11 +19,19 @@ export interface AppOptions {
   readonly name: string
   /**
    * Where the jobs live: an address (`postgres://…`, several hosts allowed; `pglite:./folder` or `pglite:memory:`
-   * for the embedded database), a `pg` Pool, or a PGlite instance. A pool or instance of yours is never closed.
+   * for the embedded database), a `pg` Pool, a postgres.js instance (Holdfast opens connections of its own to where it
+   * connects), or a PGlite instance. A pool or instance of yours is never closed.
    */
   readonly database: unknown
   /** Every job that this application enqueues or runs, each made by `defineJob`. Names may come once. */
   readonly jobs: readonly AnyJob[]
+  /** Every producer that `app.produce` runs, each made by `defineProducer`. Names may come once. Default: none. */
+  readonly producers?: readonly Producer[] | undefined
+  /**
+   * Replaces resources by their names, for an environment or in tests: `{ mailer: fakeMailer }`, or how to build one,
+   * `{ mailer: { create: () => … } }`. It has to fit what handlers do with it. Default: each as it is defined.
+   */
+  readonly resources?: Readonly<Record<string, ResourceReplacement>> | undefined
   /** The queues that workers of this application serve. Default: one named `default`. */
   readonly queues?: Readonly<Record<string, QueueOptions>>
   /** PostgreSQL schema of the tables: 1 to 63 bytes, taken literally. Default: `holdfast`. */
@@ -54,6 +68,11 @@ export interface AppOptions {
   readonly pooler?: boolean | undefined
   /** Connections of the pool made for an address: 1 to 1,000. A worker takes four more, or five. Default: 10. */
   readonly maxConnections?: number | undefined
+  /**
+   * Decides before each attempt's handler whether whoever asked for the job may still act; a job's own `authorize` comes
+   * in its place. Default: whoever could enqueue it may.
+   */
+  readonly authorize?: Authorize | undefined
   /** Where `ctx.log` writes. Default: nowhere. */
   readonly logger?: Logger | undefined
 }

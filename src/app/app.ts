@@ -1,34 +1,32 @@
-import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks'
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { hostname } from 'node:os'
 import { createDriver } from '../adapters/create-driver.ts'
 import { recognise } from '../adapters/recognise.ts'
-import { checkName, checkNumber } from '../base/check.ts'
-import { InvalidArgumentError, OutsideTransactionError } from '../base/errors.ts'
+import { checkName } from '../base/check.ts'
+import { OutsideTransactionError } from '../base/errors.ts'
 import { EventHub, type Events } from '../base/events.ts'
-import { limits } from '../base/limits.ts'
 import { type Logger, silentLogger } from '../base/logger.ts'
-import type { Driver } from '../driver/driver.ts'
-import { type Database, run, runOne } from '../driver/operation.ts'
+import type { Driver, Queryable } from '../driver/driver.ts'
+import type { Database } from '../driver/operation.ts'
 import type { AnyJob, JobInput } from '../jobs/define-job.ts'
 import { Enqueuer, type JobToEnqueue } from '../jobs/enqueue.ts'
 import type { EnqueueAnswer, EnqueueOptions } from '../jobs/enqueue-options.ts'
 import { JobHandle } from '../jobs/job-handle.ts'
-import { defineJobs } from '../jobs/sql/define-jobs.ts'
-import { ensurePartitions } from '../jobs/sql/ensure-partitions.ts'
-import { Transaction, type TransactionParts } from '../jobs/transaction.ts'
+import { type EnqueueParts, Transaction } from '../jobs/transaction.ts'
 import { channelOf } from '../migrations/channel.ts'
 import { type MigrateResult, migrate, requireVersion } from '../migrations/migrate.ts'
+import type { Producer, ProducerInput, ProducerResult } from '../producers/define-producer.ts'
+import type { OpenWork } from '../producers/producer-transaction.ts'
+import { Resources } from '../resources/resources.ts'
 import type { ContextServices } from '../worker/handler-context.ts'
-import { prune } from '../worker/maintenance/pruner.ts'
 import { Worker } from '../worker/worker.ts'
 import type { AppOptions, WorkerOptions } from './app-options.ts'
 import { type Composition, compose } from './composition.ts'
+import { type DryRun, type ProduceOptions, produce } from './produce.ts'
+import { Upkeep } from './upkeep.ts'
+import { joinTransaction } from './user-transaction.ts'
 import { version } from './version.ts'
-
-/** Partitions are asked for when ids come so near to the last one. */
-const PARTITION_MARGIN = 1_500_000n
-/** Of so many rounds of upkeep, a minute apart, one looks at partitions and retention. */
-const PRUNE_EVERY = 5
+import { workerQueues } from './worker-queues.ts'
 
 /** What rooms above the application reach through it. */
 export interface Internals {
@@ -59,12 +57,7 @@ export class App {
   readonly #enqueuer: Enqueuer
   readonly #insideTransaction = new AsyncLocalStorage<true>()
   readonly #workers = new Set<Worker>()
-  /** Work of our own that a call sets off must not count as inside the caller's transaction. */
-  readonly #outside = new AsyncResource('holdfast.app')
-  #coveredUpTo = 0n
-  /** Begins anywhere, so that workers that start together do not all look at once. */
-  #upkeeps = Math.floor(Math.random() * PRUNE_EVERY)
-  #covering: Promise<void> | undefined
+  readonly #upkeep: Upkeep
 
   /** @internal Use {@link defineApp}. */
   constructor(options: AppOptions) {
@@ -79,16 +72,21 @@ export class App {
       ...(pooler === undefined ? {} : { pooler }),
     })
     this.#database = { queryable: this.#driver, schema: this.composition.schema, prepare: pooler !== true }
+    const { jobs, retention } = this.composition
+    this.#upkeep = new Upkeep({
+      driver: this.#driver,
+      database: this.#database,
+      events: this.#events,
+      jobs,
+      retention,
+    })
     this.#enqueuer = new Enqueuer({
       database: this.#database,
       databaseOf: (tx) => this.#databaseOf(tx),
-      requireOutside: () => {
-        if (this.#insideTransaction.getStore()) throw new OutsideTransactionError()
-        this.#driver.requireOutside()
-      },
-      jobs: this.composition.jobs,
+      requireOutside: () => this.#requireOutside(),
+      jobs,
       queues: new Set(this.composition.queues.keys()),
-      onStored: (lastId, items) => this.#stored(lastId, items),
+      onStored: (lastId, items) => this.#upkeep.stored(lastId, items),
     })
   }
 
@@ -139,7 +137,46 @@ export class App {
    *   {@link TransactionAbortedError} if `fn` hid the error of a statement, so that nothing was committed.
    */
   async transaction<T>(fn: (tx: Transaction) => Promise<T>): Promise<T> {
-    return await this.#transact(fn, { tenant: '', requireDeclared: () => {} })
+    return await this.#transact(fn, ANYBODY)
+  }
+
+  /**
+   * Runs a producer: its statements and enqueues commit together when it returns, and roll back together when it throws.
+   * With `tx` they are part of your transaction, and commit or roll back with that.
+   *
+   * @returns What its `run` gives; with `dryRun` a {@link DryRun}: everything was rolled back, nothing announced.
+   * @throws {InvalidArgumentError} The application does not list the producer, or `dryRun` comes with `tx`. Nothing was
+   *   sent, as with the next two.
+   * @throws {InvalidInputError} The producer's schema refuses `input`.
+   * @throws {TransactionRequiredError} `tx` is not an open transaction of a known driver.
+   * @throws {UndeclaredEffectError} It enqueued a job that its effects do not name.
+   * @throws What its `run` throws, and what {@link transaction} throws.
+   *
+   * @example
+   * await app.produce(confirmOrder, { orderId: '42' })
+   * const { enqueues } = await app.produce(confirmOrder, { orderId: '42' }, { dryRun: true })
+   */
+  async produce<P extends Producer>(
+    producer: P,
+    input: ProducerInput<P>,
+    options: ProduceOptions & { readonly dryRun: true },
+  ): Promise<DryRun<ProducerResult<P>>>
+  async produce<P extends Producer>(
+    producer: P,
+    input: ProducerInput<P>,
+    options?: ProduceOptions & { readonly dryRun?: false | undefined },
+  ): Promise<ProducerResult<P>>
+  async produce(producer: Producer, input: unknown, options: ProduceOptions = {}): Promise<unknown> {
+    const inside = async <T>(work: OpenWork, fn: (work: OpenWork) => Promise<T>) =>
+      await this.#insideTransaction.run(true, async () => await fn(work))
+    return await produce(
+      {
+        producers: this.composition.producers,
+        begin: async (fn) => await this.transaction(fn),
+        join: async (tx, fn) => await inside(joinTransaction(tx, this.#enqueuer, queryableOf), fn),
+      },
+      { producer, input, options },
+    )
   }
 
   /** A handle on a job by its id: its state, its end, cancelling it. Reads nothing yet. */
@@ -154,31 +191,8 @@ export class App {
    */
   worker(options: WorkerOptions = {}): Worker {
     const { composition } = this
-    const names = options.queues ?? [...composition.queues.keys()]
-    if (names.length === 0)
-      throw new InvalidArgumentError({ field: 'queues', problem: 'must name at least one queue' })
-    const concurrencies = new Map(Object.entries(options.concurrency ?? {}))
-    for (const name of concurrencies.keys()) {
-      if (names.includes(name)) continue
-      const problem = `names "${name}", which is not a queue of this worker`
-      throw new InvalidArgumentError({ field: 'concurrency', problem })
-    }
-    const queues = [...new Set(names)].map((name) => {
-      const configured = composition.queues.get(name)
-      if (configured === undefined) {
-        const known = [...composition.queues.keys()].join(', ')
-        throw new InvalidArgumentError({
-          field: 'queues',
-          problem: `names "${name}"; configured are: ${known}`,
-        })
-      }
-      const concurrency = checkNumber(
-        `concurrency.${name}`,
-        concurrencies.get(name) ?? configured.concurrency,
-        limits.concurrency,
-      )
-      return { name, concurrency }
-    })
+    const queues = workerQueues(composition, options)
+    const logger = this.#options.logger ?? options.logger ?? silentLogger
     const worker = new Worker(
       {
         driver: this.#driver,
@@ -188,13 +202,13 @@ export class App {
         appName: composition.name,
         version,
         events: this.#events,
-        services: this.#services(options.logger),
+        services: this.#services(logger),
         jobs: composition.jobs,
         prepareSchema: async () => {
           await requireVersion(this.#driver, composition.schema)
-          await this.#register()
+          await this.#upkeep.register()
         },
-        upkeep: async () => await this.#upkeep(),
+        upkeep: async () => await this.#upkeep.round(),
         onStopped: (stopped) => this.#workers.delete(stopped),
       },
       {
@@ -220,7 +234,7 @@ export class App {
   async migrate(): Promise<MigrateResult> {
     const result = await migrate(this.#driver, this.composition.schema)
     await requireVersion(this.#driver, this.composition.schema)
-    await this.#register()
+    await this.#upkeep.register()
     return result
   }
 
@@ -231,7 +245,7 @@ export class App {
   async close(): Promise<void> {
     await Promise.all([...this.#workers].map(async (worker) => await worker.stop()))
     await this.#enqueuer.idle()
-    await this.#covering
+    await this.#upkeep.idle()
     await this.#driver.close()
   }
 
@@ -246,84 +260,48 @@ export class App {
       database: this.#database,
       events: this.#events,
       options: this.#options,
-      services: () => this.#services(undefined),
-      register: async () => await this.#register(),
+      services: () => this.#services(this.#options.logger ?? silentLogger),
+      register: async () => await this.#upkeep.register(),
     }
   }
 
   /** What handlers work through, whoever runs them. */
-  #services(logger: Logger | undefined): ContextServices {
+  #services(logger: Logger): ContextServices {
+    const { authorize, leaseMs, resources } = this.composition
     return {
-      logger: this.#options.logger ?? logger ?? silentLogger,
+      logger,
       enqueue: async (job, input, enqueueOptions) => await this.#enqueuer.enqueue(job, input, enqueueOptions),
       events: this.#events,
+      requireOutside: () => this.#requireOutside(),
       database: this.#database,
       databaseOf: (tx) => this.#databaseOf(tx),
-      transact: async (fn, transactOptions) => await this.#transact(fn, transactOptions),
-      idleMs: this.#driver.singleConnection ? undefined : this.composition.leaseMs,
+      transact: async (fn, parts) => await this.#transact(fn, parts),
+      idleMs: this.#driver.singleConnection ? undefined : leaseMs,
+      authorize,
+      resources: new Resources({
+        replacements: resources,
+        onError: (during, error) => this.#events.emit('worker.error', { during, error, retryInMs: 0 }),
+      }),
     }
+  }
+
+  #requireOutside(): void {
+    if (this.#insideTransaction.getStore()) throw new OutsideTransactionError()
+    this.#driver.requireOutside()
   }
 
   #databaseOf(tx: unknown): Database {
-    return { queryable: recognise(tx), schema: this.composition.schema, prepare: false }
+    return { queryable: queryableOf(tx), schema: this.composition.schema, prepare: false }
   }
 
-  async #transact<T>(
-    fn: (tx: Transaction, inside: Database) => Promise<T>,
-    options: Pick<TransactionParts, 'tenant' | 'requireDeclared'>,
-  ): Promise<T> {
+  async #transact<T>(fn: (tx: Transaction, inside: Database) => Promise<T>, parts: EnqueueParts): Promise<T> {
     if (this.#insideTransaction.getStore()) throw new OutsideTransactionError()
     const { schema } = this.composition
-    const parts = { enqueuer: this.#enqueuer, schema, ...options }
     return await this.#driver.transaction(async (queryable) => {
-      const tx = new Transaction({ ...parts, queryable })
+      const tx = new Transaction({ ...parts, enqueuer: this.#enqueuer, schema, queryable })
       const inside = { queryable, schema, prepare: false }
       return await this.#insideTransaction.run(true, async () => await fn(tx, inside))
     })
-  }
-
-  /** Cheap and often: may this release go on? Rarely: partitions ahead of need, and what is past its retention. */
-  async #upkeep(): Promise<void> {
-    await requireVersion(this.#driver, this.composition.schema)
-    this.#upkeeps += 1
-    if (this.#upkeeps % PRUNE_EVERY !== 1) return
-    await this.#cover()
-    await prune(this.#database, this.composition.retention)
-  }
-
-  async #register(): Promise<void> {
-    const jobs = [...this.composition.jobs.values()]
-    await run(this.#database, defineJobs, {
-      names: jobs.map((job) => job.name),
-      queues: jobs.map((job) => job.queue),
-      priorities: jobs.map((job) => job.priority),
-      maxAttempts: jobs.map((job) => job.maxAttempts),
-      contracts: jobs.map((job) => job.contract),
-    })
-    await this.#cover()
-  }
-
-  #stored(lastId: string, items: readonly { readonly queue: string }[]): void {
-    if (items.length > 0 && this.#events.wants('jobs.enqueued')) {
-      const counts = new Map<string, number>()
-      for (const { queue } of items) counts.set(queue, (counts.get(queue) ?? 0) + 1)
-      for (const [queue, count] of counts) this.#events.emit('jobs.enqueued', { count, queue })
-    }
-    if (BigInt(lastId) + PARTITION_MARGIN > this.#coveredUpTo)
-      this.#outside.runInAsyncScope(() => void this.#cover().catch(() => undefined))
-  }
-
-  /** Has partitions made ahead of need. Who finds them missing is told by the insert; this is not to fail a caller. */
-  async #cover(): Promise<void> {
-    this.#covering ??= (async () => {
-      try {
-        const { endId } = await runOne(this.#database, ensurePartitions, {})
-        this.#coveredUpTo = endId
-      } finally {
-        this.#covering = undefined
-      }
-    })()
-    await this.#covering
   }
 }
 
@@ -345,4 +323,12 @@ export class App {
  */
 export function defineApp(options: AppOptions): App {
   return new App(options)
+}
+
+/** A transaction of the application itself: nobody has declared what it does. */
+const ANYBODY: EnqueueParts = { tenant: '', requireDeclared: () => {}, inherit: (options) => options }
+
+/** What runs our statements in the transaction that a caller passed. */
+function queryableOf(tx: unknown): Queryable {
+  return tx instanceof Transaction ? tx.queryable : recognise(tx)
 }

@@ -1,9 +1,13 @@
 import { checkName, checkNumber, checkSchemaName } from '../base/check.ts'
 import { CompositionError, HoldfastError } from '../base/errors.ts'
 import { limits } from '../base/limits.ts'
+import { type Authorize, checkAuthorize } from '../jobs/authorize.ts'
 import type { AnyJob } from '../jobs/define-job.ts'
+import type { Producer } from '../producers/define-producer.ts'
+import type { Resource } from '../resources/resource.ts'
 import type { Retention } from '../worker/maintenance/pruner.ts'
 import type { AppOptions, QueueOptions } from './app-options.ts'
+import { checkDeclared, composeProducers, composeResources } from './compose-effects.ts'
 
 /** An application whose parts fit together. */
 export interface Composition {
@@ -11,6 +15,10 @@ export interface Composition {
   readonly schema: string
   readonly jobs: ReadonlyMap<string, AnyJob>
   readonly queues: ReadonlyMap<string, { readonly concurrency: number }>
+  readonly producers: ReadonlyMap<string, Producer>
+  /** What jobs use, by name, as it is built here. */
+  readonly resources: ReadonlyMap<string, Resource>
+  readonly authorize: Authorize | undefined
   readonly leaseMs: number
   readonly maxPollMs: number
   readonly shutdownMs: number
@@ -39,11 +47,17 @@ export function compose(options: AppOptions): Composition {
 
   const queues = composeQueues(options.queues, checked)
   const jobs = composeJobs(options.jobs, queues, faults)
+  const producers = composeProducers(options.producers, faults)
+  const resources = composeResources(jobs, options.resources, faults)
+  checkDeclared(jobs, producers, resources, faults)
   const composition: Composition = {
     name: checked(() => checkName('name', options.name), ''),
     schema: checked(() => checkSchemaName('schema', options.schema ?? 'holdfast'), 'holdfast'),
     jobs,
     queues,
+    producers,
+    resources,
+    authorize: checked(() => checkAuthorize(options.authorize), undefined),
     leaseMs: number('leaseMs'),
     maxPollMs: number('maxPollMs'),
     shutdownMs: number('shutdownMs'),

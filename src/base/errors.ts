@@ -14,6 +14,9 @@ export type ErrorCode =
   | 'COMPOSITION'
   | 'FOLDER_LOCKED'
   | 'UNKNOWN_JOB'
+  | 'UNDECLARED_EFFECT'
+  | 'RESOURCE'
+  | 'AUTHORIZATION_REFUSED'
   | 'JOB_NOT_FOUND'
   | 'UNIQUE_CONFLICT'
   | 'DATABASE'
@@ -58,21 +61,26 @@ export interface InputIssue {
   readonly message: string
 }
 
-/** The input does not fit the job's schema. Nothing was sent: correct the input and enqueue again. */
+/** The input does not fit the schema of the job or producer. Nothing was sent: correct the input and call again. */
 export class InvalidInputError extends HoldfastError {
   override readonly name = 'InvalidInputError'
   readonly code = 'INVALID_INPUT'
+  /** Name of the job, or of the producer. */
   readonly job: string
   readonly issues: readonly InputIssue[]
 
   constructor(
-    facts: { readonly job: string; readonly issues: readonly InputIssue[] },
+    facts: {
+      readonly job: string
+      readonly issues: readonly InputIssue[]
+      readonly kind?: EffectOwner['kind']
+    },
     options?: ErrorOptions,
   ) {
     const [first] = facts.issues
     const where = first?.path ? ` at "${first.path}"` : ''
     super(
-      `the input of job "${facts.job}" does not fit its schema${where}; ` +
+      `the input of ${facts.kind ?? 'job'} "${facts.job}" does not fit its schema${where}; ` +
         `see "issues" of this error for all ${facts.issues.length}`,
       options,
     )
@@ -293,6 +301,68 @@ export class UnknownJobError extends HoldfastError {
       options,
     )
     this.jobName = facts.jobName
+  }
+}
+
+/** What declares effects. */
+export interface EffectOwner {
+  readonly kind: 'job' | 'producer'
+  readonly name: string
+}
+
+/** A job or producer did what it does not declare. It was stopped before: nothing was sent. */
+export class UndeclaredEffectError extends HoldfastError {
+  override readonly name = 'UndeclaredEffectError'
+  readonly code = 'UNDECLARED_EFFECT'
+  readonly owner: EffectOwner
+  /** What it wanted to do, such as `enqueue:sales.sendConfirmation`. */
+  readonly effect: string
+  /** What it declares. */
+  readonly declared: readonly string[]
+
+  constructor(
+    facts: { readonly owner: EffectOwner; readonly effect: string; readonly declared: readonly string[] },
+    options?: ErrorOptions,
+  ) {
+    const { owner, effect, declared } = facts
+    const definition = owner.kind === 'job' ? 'defineJob' : 'defineProducer'
+    super(
+      `${owner.kind} "${owner.name}" does not declare "${effect}" (it declares ${declared.join(', ') || 'nothing'}); ` +
+        `add it to "effects" where ${definition} defines "${owner.name}", or leave it`,
+      options,
+    )
+    this.owner = owner
+    this.effect = effect
+    this.declared = declared
+  }
+}
+
+/** A resource that a job uses could not be built; `cause` says why. The attempt fails, and the next one asks again. */
+export class ResourceError extends HoldfastError {
+  override readonly name = 'ResourceError'
+  readonly code = 'RESOURCE'
+  readonly resource: string
+  readonly tenant: string
+
+  constructor(facts: { readonly resource: string; readonly tenant: string }, options?: ErrorOptions) {
+    const tenant = facts.tenant === '' ? '' : ` for tenant "${facts.tenant}"`
+    super(`the resource "${facts.resource}" could not be built${tenant}; see "cause"`, options)
+    this.resource = facts.resource
+    this.tenant = facts.tenant
+  }
+}
+
+/** `authorize` refused the attempt before its handler was called. It is retried as any failed attempt. */
+export class AuthorizationRefusedError extends HoldfastError {
+  override readonly name = 'AuthorizationRefusedError'
+  readonly code = 'AUTHORIZATION_REFUSED'
+  readonly jobName: string
+  readonly reason: string
+
+  constructor(facts: { readonly jobName: string; readonly reason: string }, options?: ErrorOptions) {
+    super(`not authorized to run job "${facts.jobName}": ${facts.reason}`, options)
+    this.jobName = facts.jobName
+    this.reason = facts.reason
   }
 }
 

@@ -161,7 +161,7 @@ export const limits = {
   },
   contextBytes: {
     ...bytes,
-    default: 16 * KIB,
+    default: 4 * KIB,
     min: 1,
     max: 256 * KIB,
     description: 'Size of the context that travels with a job as JSON.',

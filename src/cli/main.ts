@@ -2,6 +2,7 @@
 import { type ArgsDef, type CommandDef, defineCommand, renderUsage, runCommand } from 'citty'
 import { version } from '../app/version.ts'
 import { usageError } from './cli-error.ts'
+import { check } from './commands/check.ts'
 import { crashTest } from './commands/crash-test.ts'
 import { dev } from './commands/dev.ts'
 import { jobsCancel } from './commands/jobs-cancel.ts'
@@ -44,7 +45,7 @@ const queueCommands = { list: queuesList, pause: queuesPause, resume: queuesResu
 
 // Maps, not objects: `holdfast constructor` is no command.
 const commands = new Map<string, Command>(
-  Object.entries({ dev, migrate, worker, status, manifest, 'crash-test': crashTest }),
+  Object.entries({ dev, check, migrate, worker, status, manifest, 'crash-test': crashTest }),
 )
 const groups = new Map<string, Group>([
   [

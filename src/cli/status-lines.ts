@@ -4,7 +4,8 @@ import { oneLine } from '../base/one-line.ts'
 import type { Output } from './output.ts'
 import { queueTable } from './queue-table.ts'
 
-const schemaSentences = {
+/** What the state of a schema means, worded to follow it. */
+export const schemaSentences = {
   current: 'up to date',
   missing: 'missing; run "holdfast migrate"',
   older: 'too old; run "holdfast migrate"',

@@ -1,7 +1,8 @@
 import type { Logger } from '../base/logger.ts'
+import type { EnqueuedName, OutsideEffect } from '../effects/effect-name.ts'
 import type { EffectCall, EffectOptions } from '../effects/effect-options.ts'
-import type { AnyJob, JobInput } from './define-job.ts'
-import type { EnqueueAnswer, EnqueueOptions } from './enqueue-options.ts'
+import type { JobInput, JobNamed } from './define-job.ts'
+import type { ContextData, EnqueueAnswer, EnqueueOptions } from './enqueue-options.ts'
 import type { Transaction } from './transaction.ts'
 
 /** The facts of the job that a handler runs for. */
@@ -26,16 +27,32 @@ export interface RunningJob {
   readonly checkpoint: unknown
 }
 
-/** What a handler gets beside its input. */
-export interface JobContext {
+/** The context of a job that was enqueued without one. */
+export const noContext: ContextData = Object.freeze({})
+
+/** What was stored as a job's context, if it is an object. */
+export function contextData(stored: unknown): ContextData {
+  if (typeof stored !== 'object' || stored === null || Array.isArray(stored)) return noContext
+  return stored as ContextData
+}
+
+/**
+ * What a handler gets beside its input. `Resources` is what the job's `uses` give, `Effect` the union of its declared
+ * effects; without them it is what every handler has, and any handler's context fits it.
+ */
+export interface JobContext<Resources extends object = object, Effect extends string = never> {
   readonly job: RunningJob
   /**
    * Aborts when the attempt has to end: its `reason` is a `JobTimeoutError`, `JobCancelledError`,
    * `ShutdownError` or `LeaseLostError`. Pass it on to whatever takes a signal.
    */
   readonly signal: AbortSignal
-  /** Writes to the application's logger with the job's facts. */
+  /** Writes to the application's logger with the job's facts and context. */
   readonly log: Logger
+  /** What its enqueue gave as `context`: who asked for it. Empty without one; a job enqueued by `enqueue` inherits it. */
+  readonly context: ContextData
+  /** The resources of the job's `uses`, built; empty without any. */
+  readonly resources: Resources
   /**
    * Ends the attempt by an exception that must not be caught: runs the job again in `inMs` milliseconds
    * (0 to about 100 years) and gives the attempt back.
@@ -48,10 +65,11 @@ export interface JobContext {
   /** Ends the attempt by an exception as failed: the next one follows in `inMs` milliseconds, if one is left. */
   retry(options: { readonly inMs: number; readonly reason?: string }): never
   /**
-   * Enqueues another job, committed at once: it stays even if this attempt fails. Throws the signal's
-   * `LeaseLostError` once the lease is known to be lost.
+   * Enqueues another job, committed at once: it stays even if this attempt fails. Takes only jobs that the `effects`
+   * of this one name, and throws `UndeclaredEffectError` for another; throws the signal's `LeaseLostError` once the
+   * lease is known to be lost.
    */
-  enqueue<J extends AnyJob>(
+  enqueue<J extends JobNamed<EnqueuedName<Effect>>>(
     job: J,
     input: JobInput<J>,
     options?: Omit<EnqueueOptions, 'tx'>,
@@ -70,14 +88,19 @@ export interface JobContext {
    *   whatever the handler does with this error; `holdfast effects resolve` lets it go on.
    * @throws {EffectBusyError} The same effect is being called elsewhere, for longer than `waitMs`.
    * @throws {InvalidArgumentError} An option is wrong, or there is no key. Nothing was called, as with the next two.
-   * @throws {UndeclaredEffectError} The job does not declare it.
+   * @throws {UndeclaredEffectError} The job does not declare it. @throws {OutsideTransactionError} Called inside a
+   *   transaction of ours, which would stay open meanwhile.
    * @throws {LeaseLostError} The job is another worker's. @throws {JobCancelledError} Somebody cancelled it.
    *
    * @example
    * const receipt = await ctx.effect('send:email', { key: `confirmation:${orderId}`, ifUncertain: 'repeat' },
    *   ({ idempotencyKey, signal }) => mailer.send(mail, { idempotencyKey, signal }))
    */
-  effect<T>(name: string, options: EffectOptions<T>, fn: (call: EffectCall) => T | Promise<T>): Promise<T>
+  effect<T>(
+    name: Extract<Effect, OutsideEffect>,
+    options: EffectOptions<T>,
+    fn: (call: EffectCall) => T | Promise<T>,
+  ): Promise<T>
   /**
    * Runs `fn` in a transaction that only commits while the lease is this attempt's. A rescue waits for it, so keep it
    * short; PostgreSQL ends one that does nothing for the length of a lease.

@@ -4,7 +4,7 @@ import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { InvalidArgumentError } from '../base/errors.ts'
-import { contractOf } from './contract.ts'
+import { type ContractFacts, contractOf } from './contract.ts'
 import { defineJob } from './define-job.ts'
 import { isTerminal, jobStates, terminalStates } from './state.ts'
 import { validate } from './validate.ts'
@@ -16,6 +16,7 @@ describe('a definition', () => {
     const job = defineJob({ ...base, input: z.null() })
     expect(job).toMatchObject({ queue: 'default', maxAttempts: 20, priority: 0, abortGraceMs: 5000 })
     expect([job.timeoutMs, job.retry, job.result]).toEqual([undefined, undefined, undefined])
+    expect([job.effects, job.uses]).toEqual([[], {}])
     expect(Object.isFrozen(job)).toBe(true)
   })
 
@@ -50,28 +51,47 @@ describe('a definition', () => {
 
 describe('a contract', () => {
   const one = z.object({ a: z.string() })
+  const facts: ContractFacts = {
+    name: 'x',
+    queue: 'q',
+    input: one,
+    result: undefined,
+    effects: ['send:a', 'write:b'],
+  }
+  const contract = (changed: Partial<ContractFacts> = {}) => contractOf({ ...facts, ...changed })
 
-  it('is the same for the same shape, made twice', () => {
-    expect(contractOf('x', one)).toBe(contractOf('x', z.object({ a: z.string() })))
-    expect(contractOf('x', one)).toMatch(/^[0-9a-f]{16}$/)
+  it('is the same for the same declaration, made twice', () => {
+    expect(contract({ input: z.object({ a: z.string() }) })).toBe(contract())
+    expect(contract({ effects: ['write:b', 'send:a'] })).toBe(contract())
+    expect(contract({ result: one })).toBe(contract({ result: z.object({ a: z.string() }) }))
+    expect(contract()).toMatch(/^[0-9a-f]{16}$/)
   })
 
-  it.each([
-    ['name', contractOf('y', one)],
-    ['member', contractOf('x', z.object({ b: z.string() }))],
-    ['type of a member', contractOf('x', z.object({ a: z.number() }))],
-    ['constraint', contractOf('x', z.object({ a: z.string().max(5) }))],
-    ['vendor', contractOf('x', v.object({ a: v.string() }))],
-  ])('differs with another %s', (_, other) => {
-    expect(other).not.toBe(contractOf('x', one))
+  it.each<[string, Partial<ContractFacts>]>([
+    ['name', { name: 'y' }],
+    ['queue', { queue: 'x' }],
+    ['member', { input: z.object({ b: z.string() }) }],
+    ['type of a member', { input: z.object({ a: z.number() }) }],
+    ['constraint', { input: z.object({ a: z.string().max(5) }) }],
+    ['vendor', { input: v.object({ a: v.string() }) }],
+    ['result', { result: one }],
+    ['effect', { effects: ['send:a'] }],
+  ])('differs with another %s', (_, changed) => {
+    expect(contract(changed)).not.toBe(contract())
+  })
+
+  it('differs with another shape of the result, and is not fooled by input and result changing places', () => {
+    const [text, number] = [z.string(), z.number()]
+    expect(contract({ result: text })).not.toBe(contract({ result: number }))
+    expect(contract({ input: text, result: number })).not.toBe(contract({ input: number, result: text }))
   })
 
   it('ends for a schema that contains itself', () => {
     const tree: z.ZodType = z.lazy(() => z.object({ children: z.array(tree) }))
-    expect(contractOf('x', tree)).toMatch(/^[0-9a-f]{16}$/)
+    expect(contract({ input: tree })).toMatch(/^[0-9a-f]{16}$/)
     const cyclic = { '~standard': one['~standard'], self: {} as object }
     cyclic.self = cyclic
-    expect(contractOf('x', cyclic)).toMatch(/^[0-9a-f]{16}$/)
+    expect(contract({ input: cyclic })).toMatch(/^[0-9a-f]{16}$/)
   })
 })
 

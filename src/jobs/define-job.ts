@@ -3,14 +3,20 @@ import { type BackoffPolicy, checkBackoff } from '../base/backoff.ts'
 import { checkName, checkNumber } from '../base/check.ts'
 import { InvalidArgumentError } from '../base/errors.ts'
 import { limits } from '../base/limits.ts'
+import { checkEffects, type EffectName } from '../effects/effect-name.ts'
+import { checkUses, type ResourcesOf, type Uses } from '../resources/resource.ts'
+import { type Authorize, checkAuthorize } from './authorize.ts'
 import type { JobContext } from './context.ts'
 import { contractOf } from './contract.ts'
+import { requireSchema } from './validate.ts'
 
 /** What {@link defineJob} takes. */
 export interface JobOptions<
   Name extends string,
   Input extends StandardSchemaV1,
   Result extends StandardSchemaV1,
+  Effects extends readonly EffectName[] = readonly EffectName[],
+  Used extends Uses = Uses,
 > {
   /**
    * Stable name that finds the handler, such as `'sales.sendConfirmation'`: 1 to 255 bytes. Stored with each
@@ -26,6 +32,17 @@ export interface JobOptions<
   readonly input: Input
   /** Schema of the handler's result; a result it refuses is a failed attempt. Default: any JSON, or nothing. */
   readonly result?: Result | undefined
+  /**
+   * What the handler does to the world, such as `['enqueue:sales.notify', 'send:email']`. `ctx` refuses what is not
+   * declared here, before it begins; an effect outside the database needs a resource in `uses` that provides it.
+   * Default: none, so that `ctx.enqueue` refuses every job.
+   */
+  readonly effects?: Effects | undefined
+  /**
+   * Resources for `ctx.resources`, by the names that the handler has for them. Each has to provide an effect that is
+   * declared. Built once for each worker. Default: none.
+   */
+  readonly uses?: Used | undefined
   /**
    * Says that running the handler twice does no harm. Required: delivery is at least once, and a worker that
    * dies after its handler acted runs it again. The word protects nothing by itself.
@@ -48,11 +65,16 @@ export interface JobOptions<
    */
   readonly retry?: BackoffPolicy | undefined
   /**
+   * Decides before each attempt's handler whether whoever asked for the job may still act; see {@link Authorize}. In
+   * place of the application's. Default: the application's `authorize`, if it has one.
+   */
+  readonly authorize?: Authorize<StandardSchemaV1.InferOutput<Input>> | undefined
+  /**
    * Does the work. What it returns, or its promise resolves to, completes the job; what it throws fails the attempt;
    * a `PermanentError` discards the job. Watch `ctx.signal` in whatever takes long.
    */
   readonly handler: (
-    ctx: JobContext,
+    ctx: JobContext<ResourcesOf<Used>, Effects[number]>,
     input: StandardSchemaV1.InferOutput<Input>,
   ) => StandardSchemaV1.InferInput<Result> | Promise<StandardSchemaV1.InferInput<Result>>
 }
@@ -67,12 +89,15 @@ export interface Job<
   readonly queue: string
   readonly input: Input
   readonly result: Result | undefined
+  readonly effects: readonly EffectName[]
+  readonly uses: Uses
   readonly idempotent: true
   readonly maxAttempts: number
   readonly priority: number
   readonly timeoutMs: number | undefined
   readonly abortGraceMs: number
   readonly retry: BackoffPolicy | undefined
+  readonly authorize: Authorize | undefined
   /** Fingerprint of what producers and workers have to agree on. */
   readonly contract: string
   // A method, so that a job of a certain input is a Job of any.
@@ -82,6 +107,8 @@ export interface Job<
 // biome-ignore format: one line
 /** A job of whatever input and result. */
 export type AnyJob = Job<string, StandardSchemaV1, StandardSchemaV1>
+/** A job of one of these names. */
+export type JobNamed<Name extends string> = Job<Name, StandardSchemaV1, StandardSchemaV1>
 
 /** What a producer gives to enqueue `J`. */
 export type JobInput<J extends AnyJob> = StandardSchemaV1.InferInput<J['input']>
@@ -109,11 +136,13 @@ export function defineJob<
   const Name extends string,
   Input extends StandardSchemaV1,
   Result extends StandardSchemaV1 = StandardSchemaV1<unknown>,
->(options: JobOptions<Name, Input, Result>): Job<Name, Input, Result> {
+  const Effects extends readonly EffectName[] = readonly [],
+  Used extends Uses = Record<never, never>,
+>(options: JobOptions<Name, Input, Result, Effects, Used>): Job<Name, Input, Result> {
   const { handler } = options
   const name = checkName('name', options.name) as Name
-  checkSchema('input', options.input)
-  if (options.result !== undefined) checkSchema('result', options.result)
+  requireSchema('input', options.input)
+  if (options.result !== undefined) requireSchema('result', options.result)
   if ((options.idempotent as unknown) !== true) {
     throw new InvalidArgumentError({
       field: 'idempotent',
@@ -124,28 +153,22 @@ export function defineJob<
     throw new InvalidArgumentError({ field: 'handler', problem: `must be a function for job "${name}"` })
   }
   const queue = checkName('queue', options.queue ?? 'default')
+  const effects = checkEffects('effects', options.effects)
   return Object.freeze({
     name,
     queue,
     input: options.input,
     result: options.result,
+    effects,
+    uses: checkUses(options.uses),
     idempotent: true as const,
     maxAttempts: checkNumber('maxAttempts', options.maxAttempts, limits.maxAttempts),
     priority: checkNumber('priority', options.priority, limits.priority),
     timeoutMs: checkNumber('timeoutMs', options.timeoutMs, limits.timeoutMs),
     abortGraceMs: checkNumber('abortGraceMs', options.abortGraceMs, limits.abortGraceMs),
     retry: options.retry === undefined ? undefined : checkBackoff('retry', options.retry),
-    contract: contractOf(name, options.input),
+    authorize: checkAuthorize(options.authorize) as Authorize | undefined,
+    contract: contractOf({ name, queue, input: options.input, result: options.result, effects }),
     handler: handler as (ctx: JobContext, input: unknown) => unknown,
   })
-}
-
-function checkSchema(field: string, schema: unknown): void {
-  const standard = (schema as StandardSchemaV1 | null | undefined)?.['~standard']
-  if (standard?.version !== 1 || typeof standard.validate !== 'function') {
-    throw new InvalidArgumentError({
-      field,
-      problem: 'must be a Standard Schema, such as one made with zod, valibot or arktype',
-    })
-  }
 }

@@ -1,8 +1,18 @@
+/**
+ * Who asked for a job, and why: members of a JSON object, such as actor, company and request id. An application gives
+ * them types by declaring its own: `declare module 'holdfast' { interface ContextData { readonly actor?: string } }`.
+ */
+export interface ContextData {
+  readonly [member: string]: unknown
+}
+
 /** How a job is enqueued. Everything is checked before anything is sent. */
 export interface EnqueueOptions {
   /**
-   * Your open transaction: a `pg` client, a PGlite transaction, or the `tx` of `app.transaction`. The job is
-   * stored by it and commits or rolls back with it, to a savepoint too. Default: a transaction of its own.
+   * Your open transaction, as your driver or ORM gives it: a `pg` client after `begin`; the `sql` of postgres.js's
+   * `begin`; the `tx`, `trx`, entity manager or transaction of PGlite, Drizzle, Kysely, Knex, TypeORM, MikroORM,
+   * Sequelize or Prisma 7. The job is stored by it and commits or rolls back with it, to a savepoint too. Await the
+   * enqueue: one that comes after the end is refused. Default: a transaction of its own.
    */
   readonly tx?: unknown
   /** Queue to put it in. Default: the job's. Must be configured in the application. */
@@ -25,6 +35,12 @@ export interface EnqueueOptions {
    * job. 1 to 1,024 bytes, one line; one namespace for all jobs in the schema. Default: none.
    */
   readonly idempotencyKey?: string | null | undefined
+  /**
+   * Who asked for it: an object of JSON values that travels with the job to `ctx.context`, `authorize`, log lines, and the
+   * jobs that its handler enqueues. Not secret: operators see it. At most 4 KiB as JSON. Default: none, or that of the
+   * job whose `ctx.enqueue` is called; `null` is none there too.
+   */
+  readonly context?: ContextData | null | undefined
 }
 
 /** What became of one job that was enqueued. */

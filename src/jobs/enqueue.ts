@@ -166,6 +166,7 @@ export class Enqueuer {
     const runAt = options.runAt === undefined ? undefined : checkInstant(field('runAt'), options.runAt)
     const uniqueKey = checkKey(field('uniqueKey'), options.uniqueKey)
     const idempotencyKey = checkKey(field('idempotencyKey'), options.idempotencyKey)
+    const context = contextJson(field('context'), options.context)
     const json = JSON.stringify({
       n: job.name,
       q: queue,
@@ -190,7 +191,7 @@ export class Enqueuer {
     return {
       queue,
       keyed: uniqueKey !== undefined || idempotencyKey !== undefined,
-      head: json.slice(1, -1),
+      head: json.slice(1, -1) + (context === undefined ? '' : `,"x":${context}`),
     }
   }
 }
@@ -198,6 +199,14 @@ export class Enqueuer {
 function checkObject<T extends object>(at: At, value: T | undefined): T {
   if (typeof value === 'object' && value !== null) return value
   throw new InvalidArgumentError({ field: nameOf(at), problem: 'must be an object' })
+}
+
+/** The context as JSON; `undefined` for none. */
+function contextJson(field: string, context: unknown): string | undefined {
+  if (context === undefined || context === null) return undefined
+  const json = toStorableJson(context, { field, maxBytes: limits.contextBytes.default })
+  if (!json.startsWith('{')) throw new InvalidArgumentError({ field, problem: 'must be an object' })
+  return json
 }
 
 /** What is not an option of the enqueue, in the objects that hold options. */

@@ -1,24 +1,27 @@
 import type { OpenTransaction } from '../driver/driver.ts'
 import type { Database } from '../driver/operation.ts'
+import type { QueryResult } from '../driver/query-result.ts'
+import { checkEffect, type EffectName, type InsideEffect } from '../effects/effect-name.ts'
 import { performInTransaction, requireKey } from '../effects/transaction-effects.ts'
 import type { AnyJob, JobInput } from './define-job.ts'
 import type { Enqueuer, JobToEnqueue } from './enqueue.ts'
 import type { EnqueueAnswer, EnqueueOptions } from './enqueue-options.ts'
 
-/** Rows of a statement of yours, as your driver gives them. */
-export interface QueryResult<R = Record<string, unknown>> {
-  readonly rows: readonly R[]
-  /** Rows that were read, inserted, updated or deleted. */
-  readonly rowCount: number
+/** Whose transaction it is. */
+export interface EnqueueParts {
+  readonly tenant: string
+  /** Refuses an effect that the caller has not declared. */
+  readonly requireDeclared: (effect: EffectName) => void
+  /** Options of an enqueue, with what the caller passes on. */
+  readonly inherit: (
+    options: Omit<EnqueueOptions, 'tx'> | undefined,
+  ) => Omit<EnqueueOptions, 'tx'> | undefined
 }
 
-export interface TransactionParts {
+export interface TransactionParts extends EnqueueParts {
   readonly queryable: OpenTransaction
   readonly enqueuer: Enqueuer
   readonly schema: string
-  readonly tenant: string
-  /** Refuses an effect or a job that the caller has not declared. */
-  readonly requireDeclared: (effect: string) => void
 }
 
 /** A transaction of ours: statements of yours, enqueues and effects on this database, committed together. */
@@ -30,9 +33,14 @@ export class Transaction {
     this.#parts = parts
   }
 
+  /** @internal The driver's own, for calls that are given this as `tx`. */
+  get queryable(): OpenTransaction {
+    return this.#parts.queryable
+  }
+
   /**
-   * Runs a statement of yours with `$1` placeholders; values and rows are converted by the driver (`pg` or
-   * PGlite), as if you had called it yourself.
+   * Runs a statement of yours with `$1` placeholders; values and rows are converted by the driver (`pg`, also with
+   * a postgres.js instance, or PGlite), as if you had called it yourself.
    *
    * @throws What the driver throws. In PostgreSQL the transaction is then aborted: let it end.
    */
@@ -49,14 +57,18 @@ export class Transaction {
     input: JobInput<J>,
     options: Omit<EnqueueOptions, 'tx'> = {},
   ): Promise<EnqueueAnswer> {
-    const { queryable, enqueuer } = this.#parts
-    return await enqueuer.enqueue(job, input, { ...options, tx: queryable })
+    const { queryable, enqueuer, inherit, requireDeclared } = this.#parts
+    requireDeclared(`enqueue:${job?.name}`)
+    return await enqueuer.enqueue(job, input, { ...inherit(options), tx: queryable })
   }
 
   /** As `app.enqueueMany`, in this transaction. */
   async enqueueMany(jobs: readonly JobToEnqueue[]): Promise<readonly EnqueueAnswer[]> {
-    const { queryable, enqueuer } = this.#parts
-    return await enqueuer.enqueueMany(jobs, { tx: queryable })
+    const { queryable, enqueuer, inherit, requireDeclared } = this.#parts
+    // What is no array of jobs is refused by the enqueue, by its own name.
+    const own = Array.isArray(jobs) ? jobs.map((item) => ({ ...item, ...inherit(item) })) : jobs
+    if (Array.isArray(jobs)) for (const item of jobs) requireDeclared(`enqueue:${item?.job?.name}`)
+    return await enqueuer.enqueueMany(own, { tx: queryable })
   }
 
   /**
@@ -69,9 +81,13 @@ export class Transaction {
    * @throws {NotStorableError} {@link TooLargeError} The result cannot be kept: more than 256 KiB, or no JSON. What
    *   `fn` threw.
    */
-  async effect<T>(name: string, options: { readonly key: string }, fn: () => T | Promise<T>): Promise<T> {
+  async effect<T>(
+    name: InsideEffect,
+    options: { readonly key: string },
+    fn: () => T | Promise<T>,
+  ): Promise<T> {
     const { queryable, schema, tenant, requireDeclared } = this.#parts
-    requireDeclared(name)
+    requireDeclared(checkEffect('name', name))
     const database: Database = { queryable, schema, prepare: false }
     return (await performInTransaction(database, { tenant, name, key: requireKey(options?.key) }, fn)) as T
   }

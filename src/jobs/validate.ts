@@ -1,9 +1,24 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
-import type { InputIssue } from '../base/errors.ts'
+import { type InputIssue, InvalidArgumentError } from '../base/errors.ts'
 
 export type Validation<T = unknown> =
   | { readonly value: T; readonly issues: undefined }
   | { readonly value?: undefined; readonly issues: readonly InputIssue[] }
+
+/**
+ * Requires a Standard Schema.
+ *
+ * @throws {InvalidArgumentError} It is none; names the field.
+ */
+export function requireSchema(field: string, schema: unknown): void {
+  const standard = (schema as StandardSchemaV1 | null | undefined)?.['~standard']
+  if (standard?.version !== 1 || typeof standard.validate !== 'function') {
+    throw new InvalidArgumentError({
+      field,
+      problem: 'must be a Standard Schema, such as one made with zod, valibot or arktype',
+    })
+  }
+}
 
 /** Runs a Standard Schema; a promise only if the schema answers with one. A schema that throws is an issue. */
 export function validate(schema: StandardSchemaV1, value: unknown): Validation | Promise<Validation> {

@@ -1,7 +1,7 @@
 import { monotonicMs } from '../base/clock.ts'
 import type { Database } from '../driver/operation.ts'
 import { DrainError } from './errors.ts'
-import { type EnqueuedJob, readEnqueued } from './expect-enqueued.ts'
+import { readEnqueued } from './expect-enqueued.ts'
 import type { JobEnd, JobOutcome } from './job-end.ts'
 import { AttemptStuck, type TestWorker } from './test-worker.ts'
 import type { TestClock } from './virtual-clock.ts'
@@ -64,17 +64,16 @@ export async function drain(
       all.push(end)
       continue
     }
-    const { dueInMs } = await worker.look()
+    const { dueInMs } = worker
     if (!advance || dueInMs === undefined) return reportOf(all)
     await clock.advance(Math.max(0, dueInMs))
   }
 }
 
 async function requireNoneDue(worker: TestWorker, database: Database, ran: number): Promise<void> {
-  await worker.look()
-  const due = (await readEnqueued(database)).filter((job: EnqueuedJob) => job.state === 'available')
-  if (due.length > 0)
-    throw new DrainError({ reason: 'max-jobs', ran, limit: ran, jobs: due.slice(0, MAX_NAMED) })
+  if (!(await worker.isDue())) return
+  const due = (await readEnqueued(database)).filter(({ state }) => state === 'available')
+  throw new DrainError({ reason: 'max-jobs', ran, limit: ran, jobs: due.slice(0, MAX_NAMED) })
 }
 
 function reportOf(all: readonly JobEnd[]): DrainReport {

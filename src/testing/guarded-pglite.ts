@@ -1,5 +1,5 @@
 import type { PgliteInstance, PgliteTransaction } from '../adapters/pglite-connection.ts'
-import { currentScope, type Life, ProcessDiedError } from './scope.ts'
+import { currentDeclarer, currentScope, type Declarer, type Life, ProcessDiedError } from './scope.ts'
 import type { SynchronousPglite } from './virtual-clock.ts'
 
 /** The subset of PGlite that the kit itself needs. */
@@ -10,6 +10,12 @@ export interface RawPglite extends PgliteInstance, SynchronousPglite {
 type Query = PgliteInstance['query']
 
 /**
+ * Looks at a transaction of somebody who declares what it does: called when it begins; what it gives, before it commits. May throw,
+ * and so roll it back.
+ */
+export type TransactionWatch = (tx: PgliteTransaction, declarer: Declarer) => Promise<() => Promise<void>>
+
+/**
  * What a test's application has as its database: PGlite itself, but nothing of an attempt that was killed gets through, nor
  * anything after the end of the test. A killed attempt's open transaction is rolled back: on one connection it would hold up
  * everybody else for ever, where PostgreSQL notices the closed connection of a dead process.
@@ -18,6 +24,8 @@ export class GuardedPglite implements PgliteInstance {
   readonly waitReady: Promise<void>
   readonly #raw: RawPglite
   #ended: Error | undefined
+  /** Set before the first transaction that is to be watched. */
+  watch: TransactionWatch | undefined
 
   constructor(raw: RawPglite) {
     this.#raw = raw
@@ -46,10 +54,16 @@ export class GuardedPglite implements PgliteInstance {
   async transaction<T>(fn: (tx: PgliteTransaction) => Promise<T>): Promise<T> {
     this.#requireOpen()
     const life = currentScope()?.life
-    if (life === undefined) return await this.#raw.transaction(fn)
-    return await this.#raw.transaction(
-      async (tx) => await Promise.race([fn(new MortalTransaction(tx, life)), life.died]),
-    )
+    const declarer = currentDeclarer()
+    return await this.#raw.transaction(async (tx) => {
+      const look = declarer && (await this.watch?.(tx, declarer))
+      const value =
+        life === undefined
+          ? await fn(tx)
+          : await Promise.race([fn(new MortalTransaction(tx, life)), life.died])
+      await look?.()
+      return value
+    })
   }
 
   async listen(channel: string, callback: (payload: string) => void): Promise<() => Promise<void>> {

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import type { EffectOwner } from '../base/errors.ts'
 
 /** Ends the transactions of a process that is played dead; nobody sees it but the kit. */
 export class ProcessDiedError extends Error {
@@ -56,6 +57,23 @@ export interface Scope {
   readonly life: Life
   /** Tells of a step that the attempt takes; never resolves if it dies there. */
   readonly reached: (step: string) => Promise<void> | undefined
+}
+
+/** Who has declared what it does: the job of an attempt, or a producer. */
+export interface Declarer extends EffectOwner {
+  readonly effects: readonly string[]
+}
+
+const declarers = new AsyncLocalStorage<Declarer>()
+
+/** Whose declaration holds for the caller, if anybody's. */
+export function currentDeclarer(): Declarer | undefined {
+  return declarers.getStore()
+}
+
+/** Runs `act` under the declaration of `declarer`. */
+export function runAs<T>(declarer: Declarer, act: () => T): T {
+  return declarers.run(declarer, act)
 }
 
 const scopes = new AsyncLocalStorage<Scope>()

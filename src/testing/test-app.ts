@@ -1,7 +1,8 @@
 import { hostname } from 'node:os'
-import { type App, defineApp } from '../app/app.ts'
+import type { App } from '../app/app.ts'
+import type { ResourceReplacement } from '../app/app-options.ts'
 import { version } from '../app/version.ts'
-import { InvalidArgumentError } from '../base/errors.ts'
+import { InvalidArgumentError, UndeclaredEffectError } from '../base/errors.ts'
 import type { AnyJob, JobInput } from '../jobs/define-job.ts'
 import type { EnqueueAnswer, EnqueueOptions } from '../jobs/enqueue-options.ts'
 import { attemptServices } from './attempt-services.ts'
@@ -11,7 +12,9 @@ import { type EnqueuedJob, type EnqueuedOptions, expectEnqueued, readEnqueued } 
 import type { JobEnd } from './job-end.ts'
 import { type TestDatabase, takeDatabase } from './test-database.ts'
 import { AttemptStuck, TestWorker, type TestWorkerOptions } from './test-worker.ts'
+import { type UndeclaredWrite, watchWrites } from './undeclared-writes.ts'
 import type { TestClock } from './virtual-clock.ts'
+import { WatchedApp } from './watched-app.ts'
 
 const MAX_JOBS = 10_000
 /** Below the five seconds after which test runners give up: who hangs is named. */
@@ -21,6 +24,14 @@ const TIMEOUT_MS = 4000
 export interface TestAppOptions {
   /** Makes what the test needs in the database: SQL of any number of statements, or a function. Default: nothing. */
   readonly setup?: string | ((t: TestApp) => unknown) | undefined
+  /** What stands in for resources, by their names, such as fakes. Default: each as the application builds it. */
+  readonly resources?: Readonly<Record<string, ResourceReplacement>> | undefined
+  /**
+   * What to do about rows that a job or producer writes, in a transaction of its own, to a table of yours that its effects do not name as
+   * `write:table` or `write:schema.table`: `throw` an `UndeclaredEffectError` where it would commit, `report` it in
+   * `undeclaredWrites`, or `ignore` it. Default: `report`.
+   */
+  readonly undeclaredWrites?: 'throw' | 'report' | 'ignore' | undefined
 }
 
 /** @internal What the enumeration of crash points needs beside. */
@@ -41,14 +52,18 @@ export class TestApp {
   /** The application, over the test's database: what producers get. Its `worker()` works too, by the real time. */
   readonly app: App
   readonly clock: TestClock
+  /** What jobs and producers wrote without declaring it, in order. */
+  readonly undeclaredWrites: readonly UndeclaredWrite[]
+  readonly #resources: { close(): Promise<void> }[] = []
   readonly #database: TestDatabase
   readonly #hooks: TestAppHooks
   readonly #jobs: ReadonlyMap<string, AnyJob>
   #worker: TestWorker
 
   /** @internal Use {@link createTestApp}. */
-  constructor(app: App, database: TestDatabase, hooks: TestAppHooks) {
+  constructor(app: App, database: TestDatabase, hooks: TestAppHooks, writes: readonly UndeclaredWrite[]) {
     this.app = app
+    this.undeclaredWrites = writes
     this.clock = database.clock
     this.#database = database
     this.#hooks = hooks
@@ -142,6 +157,7 @@ export class TestApp {
   /** Ends the test: its database goes to the next one. Safe to repeat. */
   async close(): Promise<void> {
     if (this.#database.instance.isEnded) return
+    for (const resources of this.#resources) await resources.close()
     await this.app.close()
     this.#database.release()
   }
@@ -154,6 +170,7 @@ export class TestApp {
     const { composition, internals } = this.app
     const { driver, database, events, services } = internals
     const base = services()
+    this.#resources.push(base.resources)
     return new TestWorker({
       name: `test on ${hostname()}`,
       app: composition.name,
@@ -183,7 +200,7 @@ function requireCount(field: string, value: number): number {
  *
  * @returns The test's application; `await using` ends it.
  * @throws {CompositionError} PGlite is not installed: `npm i --save-dev @electric-sql/pglite`.
- * @throws {UnavailableError} PGlite could not start. What `setup` throws.
+ * @throws {UnavailableError} PGlite could not start. What `setup` and `defineApp` throw.
  *
  * @example
  * await using t = await createTestApp(app)
@@ -197,12 +214,22 @@ export async function createTestApp(app: App, options: TestAppOptions = {}): Pro
 /** {@link createTestApp}, watched. */
 export async function openTestApp(app: App, options: TestAppOptions, hooks: TestAppHooks): Promise<TestApp> {
   const { maxConnections: _, pooler: __, ...given } = app.internals.options
+  const { setup, undeclaredWrites = 'report' } = options
   const database = await takeDatabase(app.composition.schema)
   try {
-    const t = new TestApp(defineApp({ ...given, database: database.instance }), database, hooks)
-    await t.app.internals.register()
-    if (typeof options.setup === 'string') await t.execute(options.setup)
-    else await options.setup?.(t)
+    const resources = { ...given.resources, ...options.resources }
+    const tested = new WatchedApp({ ...given, resources, database: database.instance })
+    await tested.internals.register()
+    const writes: UndeclaredWrite[] = []
+    const t = new TestApp(tested, database, hooks, writes)
+    if (typeof setup === 'string') await t.execute(setup)
+    else await setup?.(t)
+    if (undeclaredWrites !== 'ignore') {
+      database.instance.watch = watchWrites(app.composition.schema, (write, declared) => {
+        writes.push(write)
+        if (undeclaredWrites === 'throw') throw new UndeclaredEffectError({ ...write, declared })
+      })
+    }
     return t
   } catch (error) {
     database.release()

@@ -18,7 +18,7 @@ import type { Settlement } from '../worker/outbox.ts'
 import { reportCommitted, reportSettlement } from '../worker/report.ts'
 import { factsOf, Traffic } from '../worker/traffic.ts'
 import { type JobEnd, outcomeOf } from './job-end.ts'
-import { Life, runInScope, type Scope } from './scope.ts'
+import { Life, runAs, runInScope, type Scope } from './scope.ts'
 import { findNextQueue } from './sql/find-next-queue.ts'
 
 export interface TestWorkerOptions {
@@ -63,6 +63,7 @@ export class TestWorker {
   #traffic: Traffic
   #answer: 'recorded' | 'refused' | 'cancelled' = 'recorded'
   #id = 0n
+  #dueInMs: number | undefined
 
   constructor(options: TestWorkerOptions) {
     this.#options = options
@@ -70,10 +71,15 @@ export class TestWorker {
   }
 
   /**
-   * Makes due what is due, takes back what other workers have lost, and tells what comes next: in how many milliseconds a scheduled job
-   * falls due, if there is one.
+   * In how many milliseconds the next scheduled job falls due, as of the last look; none if nothing is scheduled. Not looked up anew: a
+   * job that has fallen due meanwhile would be made ready by that, and be taken for none.
    */
-  async look(): Promise<{ readonly dueInMs: number | undefined; readonly parked: boolean }> {
+  get dueInMs(): number | undefined {
+    return this.#dueInMs
+  }
+
+  /** Makes due what is due, and takes back what other workers have lost. Tells if jobs are parked that this worker may know. */
+  async look(): Promise<boolean> {
     const { driver, database, events, jobs } = this.#options
     await this.#live()
     for (;;) {
@@ -84,8 +90,16 @@ export class TestWorker {
         continue
       }
       if (look.expiryInMs !== null && look.expiryInMs < 0n) await rescueJobs(driver, database, events)
-      return { dueInMs: look.dueInMs === null ? undefined : Number(look.dueInMs), parked: look.parked }
+      this.#dueInMs = look.dueInMs === null ? undefined : Number(look.dueInMs)
+      return look.parked
     }
+  }
+
+  /** True if a job is due that {@link runNext} would run. */
+  async isDue(): Promise<boolean> {
+    const { database, queues } = this.#options
+    await this.look()
+    return (await run(database, findNextQueue, { queues })).length > 0
   }
 
   /**
@@ -94,7 +108,7 @@ export class TestWorker {
    * @throws {AttemptStuck} It did not end within `timeoutMs`; it was killed, and its lease is still there.
    */
   async runNext(timeoutMs: number): Promise<JobEnd | undefined> {
-    const { parked } = await this.look()
+    const parked = await this.look()
     const claimed = (await this.#claim()) ?? (parked ? await this.#claimParked() : undefined)
     return claimed === undefined ? undefined : await this.#run(claimed, timeoutMs)
   }
@@ -122,7 +136,10 @@ export class TestWorker {
     let attempt: Attempt | undefined
     const ended = new Promise<AttemptEnd>((resolve) => {
       const options = { jobs, services: services(claimed, scope) }
-      attempt = runInScope(scope, () => startAttempt(claimed, options, (_, end) => resolve(end)))
+      const start = () => startAttempt(claimed, options, (_, end) => resolve(end))
+      const name = claimed.name ?? ''
+      const effects = jobs.get(name)?.effects ?? []
+      attempt = runAs({ kind: 'job', name, effects }, () => runInScope(scope, start))
     })
     const end = await this.#await(ended, { claimed, life, attempt: attempt as unknown as Attempt, timeoutMs })
     if (end !== undefined && end.outcome.to !== 'committed')

@@ -1,13 +1,14 @@
 import { InvalidArgumentError, JobCancelledError, LeaseLostError } from '../base/errors.ts'
 import type { EventHub } from '../base/events.ts'
 import { run } from '../driver/operation.ts'
+import { checkEffect, type EffectName, isOutside } from '../effects/effect-name.ts'
 import { checkEffectOptions, type EffectCall, type EffectOptions } from '../effects/effect-options.ts'
 import { AttemptEffects, type AttemptIds, type EffectId } from '../effects/effect-store.ts'
 import { AttemptEndedError, EffectUncertainError } from '../effects/errors.ts'
 import { Ledger } from '../effects/ledger.ts'
 import { findCheckpoint } from '../jobs/sql/find-checkpoint.ts'
 import { findJob } from '../jobs/sql/find-job.ts'
-import type { Transaction } from '../jobs/transaction.ts'
+import type { EnqueueParts, Transaction } from '../jobs/transaction.ts'
 import type { ClaimedJob } from './claimed-job.ts'
 import { type Committed, FencedWrites, type WriteServices } from './fenced-writes.ts'
 import { factsOf } from './traffic.ts'
@@ -15,6 +16,8 @@ import { factsOf } from './traffic.ts'
 /** What the work of an attempt needs from the application. */
 export interface WorkServices extends WriteServices {
   readonly events: EventHub
+  /** Refuses a call from inside a transaction of ours: what it commits would not belong to that. */
+  readonly requireOutside: () => void
   /** Where a test may let the process die: called at each step that a handler takes. */
   readonly reached?: (step: string, job: ClaimedJob) => Promise<void> | undefined
 }
@@ -28,9 +31,11 @@ export interface WorkOptions {
   readonly abortReason: () => Error | undefined
   readonly isLate: () => boolean
   /** Refuses what the job does not declare. */
-  readonly requireDeclared: (effect: string) => void
+  readonly requireDeclared: (effect: EffectName) => void
+  /** Options of an enqueue, with the job's context. */
+  readonly inherit: EnqueueParts['inherit']
   /** True for an error that means, to a resource of the job that provides the effect, that it did not happen. */
-  readonly notHappened: (effect: string, error: unknown) => boolean
+  readonly notHappened: (effect: EffectName, error: unknown) => boolean
   /** An effect is in doubt and a person has to decide: the attempt ends by it, whatever the handler does. */
   readonly onUncertain: (error: EffectUncertainError) => void
 }
@@ -51,7 +56,7 @@ export class AttemptWork {
   committed: Committed | undefined
 
   constructor(options: WorkOptions) {
-    const { claimed, services, signal, requireDeclared } = options
+    const { claimed, services, signal, requireDeclared, inherit } = options
     const { database, events } = services
     this.#options = options
     this.#ids = {
@@ -60,7 +65,8 @@ export class AttemptWork {
       jobId: claimed.id,
       place: claimed.place,
     }
-    this.#writes = new FencedWrites(services, this.#ids, claimed.tenant, requireDeclared)
+    const parts = { tenant: claimed.tenant, requireDeclared, inherit }
+    this.#writes = new FencedWrites(services, this.#ids, parts)
     this.#ledger = new Ledger({
       store: new AttemptEffects(database, this.#ids),
       signal,
@@ -84,11 +90,17 @@ export class AttemptWork {
   }
 
   async effect(
-    name: string,
+    given: unknown,
     options: EffectOptions<never>,
     fn: (call: EffectCall) => unknown,
   ): Promise<unknown> {
     this.#requireOpen('ctx.effect')
+    this.#options.services.requireOutside()
+    const name = checkEffect('name', given)
+    if (!isOutside(name)) {
+      const problem = 'must be an effect outside the database: "send:…", "call:…" or "store:…"'
+      throw new InvalidArgumentError({ field: 'name', problem })
+    }
     this.#options.requireDeclared(name)
     const { key, notHappened, ...checked } = checkEffectOptions(options, fn)
     const effect: EffectId = {
@@ -158,6 +170,7 @@ export class AttemptWork {
 
   async checkpoint(value: unknown): Promise<void> {
     this.#requireOpen('ctx.checkpoint')
+    this.#options.services.requireOutside()
     await this.#reached('checkpoint, before it')
     await this.#writes.checkpoint(value)
     await this.#reached('checkpoint saved')
@@ -165,6 +178,7 @@ export class AttemptWork {
 
   async progress(fraction: number, note: string | undefined): Promise<void> {
     this.#requireOpen('ctx.progress')
+    this.#options.services.requireOutside()
     await this.#writes.progress(fraction, note)
   }
 

@@ -1,8 +1,10 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { expect, it } from 'vitest'
 import { JobCancelledError, LeaseLostError, ShutdownError } from '../base/errors.ts'
 import { silentLogger } from '../base/logger.ts'
 import type { JobContext } from '../jobs/context.ts'
 import { type AnyJob, defineJob } from '../jobs/define-job.ts'
+import { Resources } from '../resources/resources.ts'
 import type { ClaimedJob } from './claimed-job.ts'
 import { type AttemptEnd, startAttempt } from './executor.ts'
 import type { ContextServices } from './handler-context.ts'
@@ -16,13 +18,21 @@ interface Wanted {
   ) => { readonly value: unknown } | { readonly issues: readonly { message: string }[] }
 }
 
+const other = defineJob({
+  name: 'other',
+  input: schemaOf((value) => ({ value })),
+  idempotent: true,
+  handler: () => {},
+})
+
 function start(
-  handler: (ctx: JobContext) => unknown,
+  handler: (ctx: JobContext<object, 'enqueue:other'>) => unknown,
   { validate = (value) => ({ value }), ...options }: Wanted = {},
 ) {
   const job = defineJob({
     name: 'job',
-    input: { '~standard': { version: 1, vendor: 'test', validate } },
+    input: schemaOf(validate),
+    effects: ['enqueue:other'],
     idempotent: true,
     abortGraceMs: 30,
     ...options,
@@ -50,12 +60,17 @@ function startClaimed(name: string | null, jobs: ReadonlyMap<string, AnyJob>) {
   const services = {
     logger: silentLogger,
     enqueue: async () => ({ id: '2', status: 'created' }) as never,
+    resources: new Resources({ replacements: new Map(), onError: () => {} }),
   } as unknown as ContextServices
   const attempt = startAttempt(claimed, { jobs, services }, (_, end) => {
     ends.push(end)
     resolve(end)
   })
   return { attempt, ended, ends }
+}
+
+function schemaOf(validate: NonNullable<Wanted['validate']>): StandardSchemaV1 {
+  return { '~standard': { version: 1, vendor: 'test', validate } }
 }
 
 const never = async () => await new Promise(() => {})
@@ -180,9 +195,9 @@ it('refuses further writes of the context once the lease is lost', async () => {
   const lost = new LeaseLostError({ jobId: 1n, fencingToken: 5n })
   const answers: unknown[] = []
   const { attempt, ended } = start(async (ctx) => {
-    answers.push(await ctx.enqueue({} as AnyJob, null as never))
+    answers.push(await ctx.enqueue(other, null))
     await turn(10)
-    answers.push(await ctx.enqueue({} as AnyJob, null as never).catch((error: unknown) => error))
+    answers.push(await ctx.enqueue(other, null).catch((error: unknown) => error))
   })
   await turn()
   attempt.abort(lost)

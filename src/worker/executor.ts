@@ -13,6 +13,7 @@ import {
   type Ending,
   type Outcome,
 } from './outcome.ts'
+import { needsPreparation, prepare } from './prepare.ts'
 
 export interface ExecutorOptions {
   readonly jobs: ReadonlyMap<string, AnyJob>
@@ -67,6 +68,7 @@ class RunningAttempt implements Attempt {
   readonly context: HandlerContext
   readonly hardDeadlineMs: number
   readonly #job: AnyJob | undefined
+  readonly #services: ContextServices
   readonly #ended: (attempt: Attempt, end: AttemptEnd) => void
   readonly #startedMs = monotonicMs()
   #stopTimer: (() => void) | undefined
@@ -79,12 +81,13 @@ class RunningAttempt implements Attempt {
     ended: (attempt: Attempt, end: AttemptEnd) => void,
   ) {
     this.claimed = claimed
-    this.context = new HandlerContext(claimed, services, this.#startedMs)
+    this.context = new HandlerContext(claimed, services, { job, startedMs: this.#startedMs })
     this.hardDeadlineMs =
       job?.timeoutMs === undefined
         ? Number.POSITIVE_INFINITY
         : this.#startedMs + job.timeoutMs + job.abortGraceMs
     this.#job = job
+    this.#services = services
     this.#ended = ended
   }
 
@@ -125,6 +128,7 @@ class RunningAttempt implements Attempt {
     const checked = validate(job.input, this.claimed.input)
     const { value, issues } = checked instanceof Promise ? await checked : checked
     if (issues !== undefined) throw new InputRefused(job, issues)
+    if (needsPreparation(job, this.#services)) await prepare(job, value, this.context, this.#services)
     if (this.claimed.hasCheckpoint) await this.context.readCheckpoint()
     const result = await job.handler(this.context, value)
     if (job.result === undefined || result === undefined) return result

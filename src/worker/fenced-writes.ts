@@ -12,7 +12,7 @@ import { findCompletion } from '../jobs/sql/find-completion.ts'
 import { lockLease } from '../jobs/sql/lock-lease.ts'
 import { saveCheckpoint } from '../jobs/sql/save-checkpoint.ts'
 import { saveProgress } from '../jobs/sql/save-progress.ts'
-import type { Transaction } from '../jobs/transaction.ts'
+import type { EnqueueParts, Transaction } from '../jobs/transaction.ts'
 
 /** How long the fate of a commit without an answer is asked for. */
 const DECIDE_MS = 30_000
@@ -24,7 +24,7 @@ export interface WriteServices {
   /** Runs `fn` in a transaction of ours, for a tenant; `inside` are our own statements in it. */
   readonly transact: <T>(
     fn: (tx: Transaction, inside: Database) => Promise<T>,
-    options: { readonly tenant: string; readonly requireDeclared: (effect: string) => void },
+    parts: EnqueueParts,
   ) => Promise<T>
   /** Our own statements in a transaction of the user's. */
   readonly databaseOf: (tx: unknown) => Database
@@ -46,19 +46,12 @@ export interface Committed {
 export class FencedWrites {
   readonly #services: WriteServices
   readonly #ids: AttemptIds
-  readonly #tenant: string
-  readonly #requireDeclared: (effect: string) => void
+  readonly #parts: EnqueueParts
 
-  constructor(
-    services: WriteServices,
-    ids: AttemptIds,
-    tenant: string,
-    requireDeclared: (effect: string) => void,
-  ) {
+  constructor(services: WriteServices, ids: AttemptIds, parts: EnqueueParts) {
     this.#services = services
     this.#ids = ids
-    this.#tenant = tenant
-    this.#requireDeclared = requireDeclared
+    this.#parts = parts
   }
 
   async checkpoint(value: unknown): Promise<void> {
@@ -125,12 +118,11 @@ export class FencedWrites {
 
   async #transact<T>(fn: (tx: Transaction, inside: Database) => Promise<T>): Promise<T> {
     const { transact, idleMs } = this.#services
-    const options = { tenant: this.#tenant, requireDeclared: this.#requireDeclared }
     return await transact(async (tx, inside) => {
       if (idleMs !== undefined) await inside.queryable.query(SET_IDLE, [String(idleMs)])
       await this.#fence(inside)
       return await fn(tx, inside)
-    }, options)
+    }, this.#parts)
   }
 
   async #fence(database: Database): Promise<void> {
@@ -148,13 +140,10 @@ export class FencedWrites {
     const untilMs = monotonicMs() + DECIDE_MS
     for (let waitMs = 20; ; waitMs = Math.min(DECIDE_WAIT_MAX_MS, waitMs * 2)) {
       try {
-        return await this.#services.transact(
-          async (_, inside) => {
-            await run(inside, lockLease, { token })
-            return (await run(inside, findCompletion, { jobId, token })).length > 0
-          },
-          { tenant: this.#tenant, requireDeclared: this.#requireDeclared },
-        )
+        return await this.#services.transact(async (_, inside) => {
+          await run(inside, lockLease, { token })
+          return (await run(inside, findCompletion, { jobId, token })).length > 0
+        }, this.#parts)
       } catch {
         if (monotonicMs() > untilMs) throw lost
         await sleep(waitMs)

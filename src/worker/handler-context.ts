@@ -1,12 +1,16 @@
 import { checkNumber } from '../base/check.ts'
 import { InvalidArgumentError, JobTimeoutError, LeaseLostError } from '../base/errors.ts'
 import { limits } from '../base/limits.ts'
-import { type Logger, withFields } from '../base/logger.ts'
+import { type LogFields, type Logger, withFields } from '../base/logger.ts'
+import { requireDeclared } from '../effects/declared.ts'
+import { type EffectName, noEffects, type OutsideEffect } from '../effects/effect-name.ts'
 import type { EffectCall, EffectOptions } from '../effects/effect-options.ts'
-import type { JobContext, RunningJob } from '../jobs/context.ts'
+import type { Authorize } from '../jobs/authorize.ts'
+import { contextData, type JobContext, noContext, type RunningJob } from '../jobs/context.ts'
 import type { AnyJob, JobInput } from '../jobs/define-job.ts'
-import type { EnqueueAnswer, EnqueueOptions } from '../jobs/enqueue-options.ts'
+import type { ContextData, EnqueueAnswer, EnqueueOptions } from '../jobs/enqueue-options.ts'
 import type { Transaction } from '../jobs/transaction.ts'
+import { noValues, type Resources, type ResourceValues } from '../resources/resources.ts'
 import { AttemptWork, type WorkServices } from './attempt-work.ts'
 import type { ClaimedJob } from './claimed-job.ts'
 import type { Decision } from './outcome.ts'
@@ -14,6 +18,9 @@ import type { Decision } from './outcome.ts'
 export interface ContextServices extends WorkServices {
   readonly logger: Logger
   readonly enqueue: (job: AnyJob, input: unknown, options?: EnqueueOptions) => Promise<EnqueueAnswer>
+  readonly resources: Resources
+  /** The application's, for jobs without their own. */
+  readonly authorize?: Authorize | undefined
 }
 
 /** Carries a handler's decision up through its stack. Swallowing it changes nothing: the decision is kept. */
@@ -26,9 +33,10 @@ class DecisionMade extends Error {
 }
 
 /** What a handler is given. Parts that few handlers look at are made when first looked at. */
-export class HandlerContext implements JobContext {
+export class HandlerContext implements JobContext<ResourceValues, EffectName> {
   readonly #claimed: ClaimedJob
   readonly #services: ContextServices
+  readonly #definition: AnyJob | undefined
   #job: RunningJob | undefined
   #log: Logger | undefined
   #controller: AbortController | undefined
@@ -38,11 +46,18 @@ export class HandlerContext implements JobContext {
   #checkpoint: unknown
   /** Set once the handler has decided; stands whatever it does afterwards. */
   decision: Decision | undefined
+  /** Set before the handler is called, if its job uses any. */
+  resources: ResourceValues = noValues
 
-  constructor(claimed: ClaimedJob, services: ContextServices, startedMs: number) {
+  constructor(
+    claimed: ClaimedJob,
+    services: ContextServices,
+    facts: { readonly job: AnyJob | undefined; readonly startedMs: number },
+  ) {
     this.#claimed = claimed
     this.#services = services
-    this.#startedMs = startedMs
+    this.#definition = facts.job
+    this.#startedMs = facts.startedMs
   }
 
   get job(): RunningJob {
@@ -62,6 +77,10 @@ export class HandlerContext implements JobContext {
     return this.#job
   }
 
+  get context(): ContextData {
+    return contextData(this.#claimed.context)
+  }
+
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController()
@@ -71,8 +90,7 @@ export class HandlerContext implements JobContext {
   }
 
   get log(): Logger {
-    const { id, name, attempt, queue } = this.#claimed
-    this.#log ??= withFields(this.#services.logger, { jobId: id, jobName: name, attempt, queue })
+    this.#log ??= withFields(this.#services.logger, this.#logFields())
     return this.#log
   }
 
@@ -95,6 +113,8 @@ export class HandlerContext implements JobContext {
   /** Reads what earlier attempts left, before the handler is called. */
   async readCheckpoint(): Promise<void> {
     this.#checkpoint = await this.#use().readCheckpoint()
+    // What looked at the job before the handler, such as the resources' tenant, saw it without.
+    this.#job = undefined
   }
 
   snooze(options: { readonly inMs: number }): never {
@@ -124,11 +144,24 @@ export class HandlerContext implements JobContext {
   ): Promise<EnqueueAnswer> {
     // The job goes on elsewhere, and enqueues there what it has to.
     if (this.#abortReason instanceof LeaseLostError) throw this.#abortReason
-    return await this.#services.enqueue(job, input, options)
+    this.#requireDeclared(`enqueue:${job?.name}`)
+    return await this.#services.enqueue(job, input, this.inheriting(options))
+  }
+
+  /** Options of an enqueue with this job's context, unless they have their own. */
+  inheriting(options: Omit<EnqueueOptions, 'tx'> | undefined): Omit<EnqueueOptions, 'tx'> | undefined {
+    const { context } = this
+    return context === noContext || options?.context !== undefined ? options : { ...options, context }
+  }
+
+  #logFields(): LogFields {
+    const { id, name, attempt, queue } = this.#claimed
+    const facts = { jobId: id, jobName: name, attempt, queue }
+    return this.context === noContext ? facts : { ...facts, context: this.context }
   }
 
   async effect<T>(
-    name: string,
+    name: OutsideEffect,
     options: EffectOptions<T>,
     fn: (call: EffectCall) => T | Promise<T>,
   ): Promise<T> {
@@ -157,6 +190,11 @@ export class HandlerContext implements JobContext {
     await this.#use().progress(fraction, note)
   }
 
+  #requireDeclared(effect: EffectName): void {
+    const { name, effects } = this.#definition ?? { name: this.#claimed.name ?? '', effects: noEffects }
+    requireDeclared({ kind: 'job', name }, effects, effect)
+  }
+
   #use(): AttemptWork {
     this.#work ??= new AttemptWork({
       claimed: this.#claimed,
@@ -165,8 +203,9 @@ export class HandlerContext implements JobContext {
       signal: () => this.signal,
       abortReason: () => this.#abortReason,
       isLate: () => this.#abortReason instanceof JobTimeoutError,
-      requireDeclared: () => {},
-      notHappened: () => false,
+      requireDeclared: (effect) => this.#requireDeclared(effect),
+      inherit: (options) => this.inheriting(options),
+      notHappened: (effect, error) => this.#services.resources.notHappened(this.#definition, effect, error),
       onUncertain: (error) => {
         this.decision ??= { kind: 'discard', reason: 'effect-uncertain', error }
       },

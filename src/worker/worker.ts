@@ -219,6 +219,7 @@ export class Worker {
       .closeFinished(this.#database)
       .then(async () => await traffic.releaseIfUnsure())
       .catch((error: unknown) => this.#failed('ending leases', error, 0))
+    await this.#deps.services.resources.close()
     const workerId = this.#lives.id
     await this.#lives.end()
     await Promise.all([this.#wakeUp.close(), release()])

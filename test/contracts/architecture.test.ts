@@ -10,6 +10,8 @@ const driver = [...base, 'driver']
 const areas = [
   'jobs',
   'effects',
+  'resources',
+  'producers',
   'schedules',
   'locks',
   'keys',
@@ -27,7 +29,11 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   adapters: driver,
   ...Object.fromEntries(areas.map((area) => [area, driver])),
   schedules: [...driver, 'jobs'],
+  // A job names its effects and resources; the ledger of effects is of jobs. No file of these may be in a cycle.
+  jobs: [...driver, 'effects', 'resources'],
   effects: [...driver, 'jobs'],
+  resources: [...driver, 'effects'],
+  producers: [...driver, 'effects', 'jobs'],
   scripts: [...driver, 'keys'],
   // An application builds its workers; a worker knows no application.
   app: [...floor2, 'adapters', 'worker'],

@@ -294,10 +294,11 @@ it('a database out of reach for a whole lease aborts the handlers in time, witho
   const job = defineJob({
     name: 'held',
     input: anything<null>(),
+    effects: ['enqueue:held'],
     idempotent: true,
     async handler(ctx) {
       reasons.push(await aborted(ctx.signal))
-      await ctx.enqueue(job as never, null as never).catch((error: unknown) => refusals.push(error))
+      await ctx.enqueue(job, null).catch((error: unknown) => refusals.push(error))
     },
   })
   await using db = await createDatabase()

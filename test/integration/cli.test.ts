@@ -1,3 +1,5 @@
+import fs from 'node:fs'
+import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
@@ -44,7 +46,7 @@ describe('holdfast', () => {
   it('prints help and version, and refuses what it does not know with exit code 2', async () => {
     const help = await project.run(['--help'])
     expect(help.code).toBe(0)
-    for (const name of ['dev', 'migrate', 'worker', 'jobs', 'queues', 'status', 'manifest'])
+    for (const name of ['dev', 'migrate', 'worker', 'jobs', 'queues', 'status', 'check', 'manifest'])
       expect(help.stdout).toContain(name)
     expect((await project.run(['jobs', 'list', '--help'])).stdout).toContain('--after')
     expect((await project.run(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
@@ -171,6 +173,63 @@ describe('holdfast', () => {
     })
     expect((await project.run(['manifest', 'app.ts', '--json'])).stdout).toBe(first.stdout)
     expect((await project.run(['manifest'])).stdout).toContain('mail.send')
+  })
+
+  it('draws who enqueues what', async () => {
+    const { code, stdout } = await project.run(['manifest', 'app.ts', '--graph'])
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^flowchart LR\n/)
+    expect(stdout).toContain('job_mail_2e_send["mail.send"]')
+  })
+
+  it('checks an app before a deploy: all faults at once, with exit code 1', async () => {
+    const faulty = appText
+      .replace("queue: 'mail', input", "queue: 'post', input, effects: ['send:email', 'enqueue:gone']")
+      .replace('leaseMs: 1000', 'leaseMs: 1')
+    project.write('faulty.ts', faulty)
+
+    const found = await project.run(['check', 'faulty.ts', '--no-database', '--json'])
+    const sound = await project.run(['check', '--no-database'])
+
+    expect(found.code).toBe(1)
+    const { faults } = JSON.parse(found.stdout) as { readonly faults: readonly string[] }
+    expect(faults).toHaveLength(4)
+    for (const part of ['leaseMs', 'queue "post"', 'job "mail.send" declares "send:email"', 'no job "gone"'])
+      expect(faults.join('\n')).toContain(part)
+    expect(sound).toMatchObject({ code: 0, stdout: 'cli-test\nthe declaration is sound\n', stderr: '' })
+    expect(fs.existsSync(path.join(project.folder, 'data'))).toBe(false)
+    const text = await project.run(['check', 'faulty.ts', '--no-database'])
+    expect(text.stdout.split('\n').filter((line) => line.startsWith('- '))).toHaveLength(4)
+    expect(text.stderr).toContain('4 faults')
+  })
+
+  it('checks the schema too, where the database can be reached', async () => {
+    await using db = await createDatabase({ migrated: false })
+    const check = async (url: string) =>
+      await project.run(['check', 'app.ts', '--json'], { env: { DATABASE_URL: url } })
+
+    const missing = await check(db.url)
+    await project.run(['migrate', 'app.ts'], { env: { DATABASE_URL: db.url } })
+    const fits = await check(db.url)
+    const away = await check('postgres://127.0.0.1:1/x')
+
+    expect(missing.code).toBe(1)
+    expect(JSON.parse(missing.stdout)).toMatchObject({
+      schema: { state: 'missing' },
+      faults: [expect.stringContaining('holdfast migrate')],
+    })
+    expect(fits.code).toBe(0)
+    expect(JSON.parse(fits.stdout)).toMatchObject({
+      app: 'cli-test',
+      faults: [],
+      schema: { state: 'current' },
+    })
+    expect(away.code).toBe(0)
+    expect(JSON.parse(away.stdout)).toMatchObject({
+      faults: [],
+      schema: null,
+      unreachable: expect.any(String),
+    })
   })
 
   it('reports a missing or changed schema with exit code 4', async () => {

@@ -11,6 +11,7 @@ import {
 } from '../../src/index.ts'
 import type { Job } from '../../src/jobs/define-job.ts'
 import {
+  anything,
   appOver,
   describeEachHome,
   doorsOf,
@@ -121,7 +122,9 @@ describeEachHome('every door', ({ kind, open }) => {
         await expect(refused).rejects.toThrow(InvalidInputError)
         await expect(refused).rejects.toMatchObject({ code: 'INVALID_INPUT', job: order.name })
       }
-      await expect(enqueue(stranger, { orderId: '1' })).rejects.toThrow(UnknownJobError)
+      // A handler cannot have declared a job that is not listed.
+      const code = door.name === 'ctx.enqueue' ? 'UNDECLARED_EFFECT' : 'UNKNOWN_JOB'
+      await expect(enqueue(stranger, { orderId: '1' })).rejects.toMatchObject({ code, changed: 'nothing' })
 
       expect(await stored()).toHaveLength(before.length)
     })
@@ -558,5 +561,32 @@ describe('an unknown name', () => {
     const app = appOver('pglite:memory:', { queues })
     expect([...app.composition.queues.keys()]).toEqual(expect.arrayContaining(['constructor', 'toString']))
     expect(() => app.worker({ concurrency: {} })).not.toThrow()
+  })
+})
+
+describeEachHome('a changed declaration', ({ open }) => {
+  it('with another queue, effects or result does not keep stored jobs from running', async () => {
+    const ran: unknown[] = []
+    const before = defineJob({ name: 'kept', input: anything(), idempotent: true, handler: () => {} })
+    const after = defineJob({
+      name: 'kept',
+      queue: 'mail',
+      input: anything(),
+      result: anything(),
+      effects: ['write:order'],
+      idempotent: true,
+      handler: (_, input) => void ran.push(input),
+    })
+    expect(after.contract).not.toBe(before.contract)
+    await using home = await open({ jobs: [before] })
+    const { id } = await home.app.enqueue(before, 'stored')
+    const release = appOver(home.database, { jobs: [after] })
+    try {
+      await release.worker().start()
+      expect(await release.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed' })
+    } finally {
+      await release.close()
+    }
+    expect(ran).toEqual(['stored'])
   })
 })

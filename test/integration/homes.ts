@@ -2,8 +2,9 @@ import type { PGlite } from '@electric-sql/pglite'
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { Client, Pool } from 'pg'
 import { describe } from 'vitest'
+import type { EffectName } from '../../src/effects/effect-name.ts'
 import { type App, type AppOptions, defineApp, type JobContext } from '../../src/index.ts'
-import { defineJob, type Job } from '../../src/jobs/define-job.ts'
+import { type AnyJob, defineJob, type Job } from '../../src/jobs/define-job.ts'
 import type { EnqueueAnswer, EnqueueOptions } from '../../src/jobs/enqueue-options.ts'
 import { openMigratedPglite } from '../support/backends.ts'
 import { createDatabase } from '../support/database.ts'
@@ -50,21 +51,27 @@ export const note = defineJob({
   handler: (_ctx, input) => input,
 })
 
-type Work = (ctx: JobContext) => unknown
+/** The context of a handler that may enqueue every job of its application. */
+export type AnyContext = JobContext<object, EffectName>
+type Work = (ctx: AnyContext) => unknown
 const errands = new Map<string, Work>()
 
-/** A job that runs what {@link runInHandler} was given. */
-const errand = defineJob({
-  name: 'test.errand',
-  queue: 'errands',
-  input: anything<string>(),
-  idempotent: true,
-  maxAttempts: 1,
-  handler: async (ctx, key) => await errands.get(key)?.(ctx),
-})
+/** A job that runs what {@link runInHandler} was given, and may enqueue `jobs`. */
+function errandOver(jobs: readonly AnyJob[]): AnyJob {
+  const names = new Set(['test.errand', ...jobs.map(({ name }) => name)])
+  return defineJob({
+    name: 'test.errand',
+    queue: 'errands',
+    input: anything<string>(),
+    effects: [...names].map((name) => `enqueue:${name}` as const),
+    idempotent: true,
+    maxAttempts: 1,
+    handler: async (ctx, key) => await errands.get(key)?.(ctx),
+  })
+}
 
 /** Runs `work` in a handler, and gives what it gave or threw. Needs a worker: `home.work()`. */
-export async function runInHandler<T>(home: Home, work: (ctx: JobContext) => Promise<T>): Promise<T> {
+export async function runInHandler<T>(home: Home, work: (ctx: AnyContext) => Promise<T>): Promise<T> {
   const key = String(Math.random())
   const { promise, resolve, reject } = withResolvers<T>()
   errands.set(key, async (ctx) => {
@@ -76,7 +83,7 @@ export async function runInHandler<T>(home: Home, work: (ctx: JobContext) => Pro
   })
   // It may be through before the enqueue has been answered.
   promise.catch(() => {})
-  await home.app.enqueue(errand, key)
+  await home.app.enqueue(home.app.composition.jobs.get('test.errand') as AnyJob, key)
   return await promise.finally(() => errands.delete(key))
 }
 
@@ -97,6 +104,7 @@ export function describeEachHome(name: string, define: (suite: HomeSuite) => voi
 
 /** The application of a test over `database`. */
 export function appOver(database: unknown, options: HomeOptions = {}): App {
+  const jobs = [note, ...(options.jobs ?? [])]
   return defineApp({
     name: 'test',
     database,
@@ -105,7 +113,7 @@ export function appOver(database: unknown, options: HomeOptions = {}): App {
     shutdownGraceMs: 0,
     ...options,
     queues: { default: {}, errands: {}, mail: {}, ...options.queues },
-    jobs: [note, errand, ...(options.jobs ?? [])],
+    jobs: [errandOver(jobs), ...jobs],
   })
 }
 

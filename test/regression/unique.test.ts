@@ -215,6 +215,7 @@ describeEachHome('a keyed job', ({ open }) => {
     const moody = defineJob({
       name: 'moody',
       input: anything<string>(),
+      effects: ['enqueue:moody'],
       idempotent: true,
       maxAttempts: 2,
       retry: { type: 'fixed', delayMs: 0 },

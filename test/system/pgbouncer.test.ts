@@ -14,6 +14,7 @@ describe('behind pgbouncer in transaction pooling, with pooler: true', () => {
     const work = defineJob({
       name: 'work',
       input: anything<number>(),
+      effects: ['enqueue:test.note'],
       idempotent: true,
       retry: { type: 'fixed', delayMs: 5 },
       handler: async (ctx, n) => {

@@ -1,45 +1,24 @@
+import { graphOf } from '../../admin/graph.ts'
 import { manifestOf } from '../../admin/manifest.ts'
 import { command } from '../command.ts'
+import { manifestLines } from '../manifest-lines.ts'
 import { openApp } from '../open-database.ts'
 import { withAppFile } from '../with-app-file.ts'
 
 /** What the application declares. Needs no database; fails if the declaration cannot work. */
 export const manifest = command({
   name: 'manifest',
-  description: 'Print the jobs, queues and contracts of the app, checked, in a form that can be compared',
-  args: { file: { type: 'positional', required: false, description: 'App file' } },
+  description:
+    'Print the jobs, producers, effects, resources and queues of the app, checked, in a form that can be compared',
+  args: {
+    file: { type: 'positional', required: false, description: 'App file' },
+    graph: { type: 'boolean', description: 'Print a Mermaid flowchart of who enqueues and touches what' },
+  },
   async run({ args, output }) {
     const app = await openApp(withAppFile(args))
     const declared = manifestOf(app.composition)
-    output.print(declared, () => [
-      output.heading(`${declared.app}, schema "${declared.schema}"`),
-      '',
-      ...output.table(
-        declared.queues,
-        [
-          { title: 'queue', value: (queue) => queue.name },
-          { title: 'concurrency', value: (queue) => queue.concurrency, right: true },
-        ],
-        'no queues',
-      ),
-      '',
-      ...output.table(
-        declared.jobs,
-        [
-          { title: 'job', value: (job) => job.name },
-          { title: 'queue', value: (job) => job.queue },
-          { title: 'priority', value: (job) => job.priority, right: true },
-          { title: 'attempts', value: (job) => job.maxAttempts, right: true },
-          {
-            title: 'timeout',
-            value: (job) => (job.timeoutMs === null ? null : `${job.timeoutMs} ms`),
-            right: true,
-          },
-          { title: 'contract', value: (job) => job.contract },
-        ],
-        'no jobs',
-      ),
-    ])
+    if (args.graph) output.print({ mermaid: graphOf(declared).join('\n') }, () => graphOf(declared))
+    else output.print(declared, () => manifestLines(declared, output))
     await app.close()
   },
 })

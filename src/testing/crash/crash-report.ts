@@ -7,6 +7,12 @@ export interface CalledEffect {
   readonly calls: number
 }
 
+/** The same, beside the undisturbed run. */
+export interface ComparedEffect extends CalledEffect {
+  /** How often it was called without the death. */
+  readonly undisturbed: number
+}
+
 /**
  * What dying at one step led to. `same`: the same as without it. `asks`: an effect is in doubt, or the job had no attempt left, so the
  * job waits for a person. `differs`: something was done twice, or not at all. `not-reached`: this time the handler did not come there.
@@ -28,7 +34,7 @@ export interface CrashPoint {
   readonly ended: string
   /** How what was observed differs from the undisturbed run. */
   readonly differences: readonly string[]
-  readonly effects: readonly CalledEffect[]
+  readonly effects: readonly ComparedEffect[]
 }
 
 /** What `everyCrashPoint` found. */
@@ -102,9 +108,11 @@ function verdictText({ verdict, ok }: CrashPoint): string {
 }
 
 function detailsOf({ ok, differences, effects }: CrashPoint): readonly string[] {
-  const repeated = effects.filter(({ calls }) => calls > 1)
+  const repeated = effects.filter(({ calls, undisturbed }) => calls > undisturbed)
   return [
     ...(ok ? [] : differences),
-    ...repeated.map(({ effect, calls }) => `${effect} was called ${calls} times`),
+    ...repeated.map(
+      ({ effect, calls, undisturbed }) => `${effect} was called ${calls} times rather than ${undisturbed}`,
+    ),
   ]
 }

@@ -2,13 +2,14 @@ import type { App } from '../../app/app.ts'
 import { run } from '../../driver/operation.ts'
 import type { AnyJob } from '../../jobs/define-job.ts'
 import type { EnqueueOptions } from '../../jobs/enqueue-options.ts'
+import type { Fake } from '../fake.ts'
 import { never } from '../scope.ts'
-import { listEffects } from '../sql/list-effects.ts'
+import { type LedgerEntry, listEffects } from '../sql/list-effects.ts'
 import { listEnqueued } from '../sql/list-enqueued.ts'
 import { openTestApp, type TestApp, type TestAppHooks, type TestAppOptions } from '../test-app.ts'
 import { type Json, toComparable } from './compare.ts'
 import type { CalledEffect } from './crash-report.ts'
-import type { CrashWorld } from './observe.ts'
+import type { CrashWorld, ObservedCall } from './observe.ts'
 
 export interface CrashRunPlan {
   readonly app: App
@@ -16,6 +17,8 @@ export interface CrashRunPlan {
   readonly input: unknown
   readonly enqueue: Omit<EnqueueOptions, 'tx'>
   readonly testApp: TestAppOptions
+  /** What stands in for resources and is emptied before each run. */
+  readonly fakes: readonly Fake[]
   readonly observe: (world: CrashWorld) => unknown
   readonly timeoutMs: number
 }
@@ -41,7 +44,8 @@ const LEASE_SLACK_MS = 1000
  * passes, and another worker takes over. Other jobs run undisturbed.
  */
 export async function crashRun(plan: CrashRunPlan, target: number | undefined): Promise<CrashRun> {
-  const { app, job, input, timeoutMs } = plan
+  const { app, job, input, timeoutMs, fakes } = plan
+  for (const each of fakes) each.reset()
   const watch = new Watch(target)
   await using t = await openTestApp(app, plan.testApp, { reached: watch.reached, untimed: true })
   t.app.events.on('attempt.started', ({ jobId }) => {
@@ -66,19 +70,30 @@ async function resultOf(t: TestApp, watch: Watch, plan: CrashRunPlan): Promise<C
     state: stored?.state ?? 'gone',
     result: stored?.result ?? undefined,
   }
-  const effects = (await run(database, listEffects, {})).map(({ name, key, calls }) => ({
-    effect: `${name} "${key}"`,
-    calls,
-  }))
+  const calls = plan.fakes.flatMap((each) => each.calls.map((call) => ({ ...call, resource: each.name })))
+  const ledger = await run(database, listEffects, {})
   return {
     steps: watch.steps,
     diedAt: watch.diedAt,
     attempts: watch.attempts,
     state: job.state,
     reason: stored?.reason ?? undefined,
-    seen: toComparable(await plan.observe({ t, job })),
-    effects,
+    seen: toComparable(await plan.observe({ t, job, calls })),
+    effects: [...ledger.map((each) => calledOf(each)), ...countMethods(calls)],
   }
+}
+
+export function calledOf({ name, key, calls }: LedgerEntry): CalledEffect {
+  return { effect: `${name} "${key}"`, calls }
+}
+
+function countMethods(calls: readonly ObservedCall[]): readonly CalledEffect[] {
+  const counts = new Map<string, number>()
+  for (const { resource, method } of calls) {
+    const effect = method === '' ? resource : `${resource}.${method}`
+    counts.set(effect, (counts.get(effect) ?? 0) + 1)
+  }
+  return [...counts].map(([effect, count]) => ({ effect, calls: count }))
 }
 
 /** Counts the steps of one job's attempts, and ends the life of the attempt that takes a certain one. */

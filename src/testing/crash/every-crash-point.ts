@@ -2,18 +2,25 @@ import type { App } from '../../app/app.ts'
 import { InvalidArgumentError } from '../../base/errors.ts'
 import type { AnyJob, JobInput } from '../../jobs/define-job.ts'
 import type { EnqueueOptions } from '../../jobs/enqueue-options.ts'
+import { type Fake, fake, isFake } from '../fake.ts'
 import type { TestAppOptions } from '../test-app.ts'
 import { differencesOf, isWithin } from './compare.ts'
 import { type CrashPoint, CrashReport } from './crash-report.ts'
 import { type CrashRun, type CrashRunPlan, crashRun } from './crash-run.ts'
 import { type CrashWorld, observeAll } from './observe.ts'
 
-/** What {@link everyCrashPoint} takes. */
+/** What {@link everyCrashPoint} takes. Undeclared writes are ignored unless it says otherwise. */
 export interface CrashPointOptions extends TestAppOptions {
   /**
+   * What stands in for resources, by their names. Fakes are emptied before each run. Default: a fake without an implementation for each
+   * resource that is not named, so that nothing reaches the outside.
+   */
+  readonly resources?: TestAppOptions['resources']
+  /**
    * What counts when all has come to its end: what reached the outside, and what is in the database; anything that JSON can hold. It is
-   * compared with that of the undisturbed run, so leave out what differs by itself. Default: the job's result, the jobs that were
-   * enqueued, and the rows of your tables without their points in time and drawn keys.
+   * compared with that of the undisturbed run, so leave out what differs by itself. Default: the job's result, the calls of its resources,
+   * the jobs that were enqueued, and the rows of your tables without their points in time and drawn keys. A call that carries the
+   * idempotency key of an effect counts once there, as it does for a provider that knows such keys.
    */
   readonly observe?: ((world: CrashWorld) => unknown) | undefined
   /** Options of the job's enqueue, such as its unique key. Default: none. */
@@ -60,9 +67,12 @@ export async function everyCrashPoint<J extends AnyJob>(
     enqueue = {},
     maxSteps = MAX_STEPS,
     timeoutMs = TIMEOUT_MS,
-    ...testApp
+    ...given
   } = options
-  const plan: CrashRunPlan = { app, job, input, enqueue, testApp, observe, timeoutMs }
+  const resources = { ...fakesOf(app), ...given.resources }
+  const fakes = Object.values(resources).filter(isFake)
+  const testApp: TestAppOptions = { undeclaredWrites: 'ignore', ...given, resources }
+  const plan: CrashRunPlan = { app, job, input, enqueue, testApp, fakes, observe, timeoutMs }
   const undisturbed = await crashRun(plan, undefined)
   if (undisturbed.steps.length > maxSteps) {
     const problem = `is ${maxSteps}, and the handler takes ${undisturbed.steps.length} steps`
@@ -76,6 +86,11 @@ export async function everyCrashPoint<J extends AnyJob>(
   return new CrashReport({ job: job.name, expected: undisturbed.seen, points })
 }
 
+function fakesOf(app: App): Readonly<Record<string, Fake>> {
+  const { resources } = app.composition
+  return Object.fromEntries([...resources].map(([name, each]) => [name, fake(each)]))
+}
+
 /** Reasons by which a job waits for a person because its process died, not because of what its handler did. */
 const ASKING = ['effect-uncertain', 'worker lost on the last attempt']
 
@@ -85,7 +100,8 @@ export function pointOf(
   name: string,
   { undisturbed, run }: { readonly undisturbed: CrashRun; readonly run: CrashRun },
 ): CrashPoint {
-  const { attempts, effects, state, reason } = run
+  const { attempts, state, reason } = run
+  const effects = run.effects.map((each) => ({ ...each, undisturbed: countOf(undisturbed, each.effect) }))
   const ended = reason === undefined ? state : `${state}: ${reason}`
   const facts = { step, name: run.diedAt ?? name, attempts, effects, ended }
   if (run.diedAt === undefined) return { ...facts, verdict: 'not-reached', ok: false, differences: [] }
@@ -98,4 +114,8 @@ export function pointOf(
       : [`the job ended ${ended}; undisturbed it ends ${undisturbed.state}`, ...differences]
   const isSame = all.length === 0
   return { ...facts, verdict: isSame ? 'same' : 'differs', ok: isSame, differences: all }
+}
+
+function countOf({ effects }: CrashRun, effect: string): number {
+  return effects.find((each) => each.effect === effect)?.calls ?? 0
 }

@@ -7,7 +7,7 @@ import type { AnyJob, JobInput } from '../../jobs/define-job.ts'
 import type { EnqueueOptions } from '../../jobs/enqueue-options.ts'
 import { toComparable } from '../crash/compare.ts'
 import { type CrashPoint, CrashReport } from '../crash/crash-report.ts'
-import type { CrashRun } from '../crash/crash-run.ts'
+import { type CrashRun, calledOf } from '../crash/crash-run.ts'
 import { pointOf } from '../crash/every-crash-point.ts'
 import type { ObservedJob } from '../crash/observe.ts'
 import { listEffects } from '../sql/list-effects.ts'
@@ -115,6 +115,6 @@ async function killRun(plan: KillPlan, target: number | undefined): Promise<Cras
     state,
     reason: stored?.reason ?? undefined,
     seen: toComparable(seen),
-    effects: effects.map(({ name, key, calls }) => ({ effect: `${name} "${key}"`, calls })),
+    effects: effects.map((each) => calledOf(each)),
   }
 }

@@ -5,10 +5,10 @@ import { sql } from '../../driver/sql.ts'
 export const listEffects = operation({
   name: 'list_effects',
   params: {},
-  columns: { name: 'text', key: 'text', state: 'text', calls: 'int4' },
+  columns: { tenant: 'text', name: 'text', key: 'text', state: 'text', calls: 'int4' },
   repeatable: true,
   text: (t) =>
-    sql`select e.name, e.key, e.state::text as state, e.calls from ${t.effect} e order by e.name, e.key`,
+    sql`select e.tenant, e.name, e.key, e.state::text as state, e.calls from ${t.effect} e order by e.name, e.key`,
 })
 
 export type LedgerEntry = Row<typeof listEffects>

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { defineJob, type JobContext } from '../../../src/index.ts'
+import { defineJob, type EffectName, type JobContext, resource } from '../../../src/index.ts'
 import { type CrashReport, everyCrashPoint, type TestApp } from '../../../src/testing/testing.ts'
 import { appOf, noted, orderInput } from './jobs.ts'
 
@@ -27,12 +27,15 @@ async function setup(t: TestApp): Promise<void> {
   await t.execute(TABLES)
 }
 
-type Handler = (ctx: JobContext, input: { orderId: string }) => Promise<unknown>
+type Context = JobContext<Record<string, unknown>, EffectName>
+type Handler = (ctx: Context, input: { orderId: string }) => Promise<unknown>
 
 let attempts = 0
 beforeEach(() => {
   attempts = 0
 })
+
+const mailer = resource({ name: 'mailer', provides: ['send:email', 'send:sms'], create: () => provider })
 
 /** Runs `handler` with a death at each of its steps. */
 async function enumerate(handler: Handler, options: { maxAttempts?: number } = {}): Promise<CrashReport> {
@@ -40,6 +43,8 @@ async function enumerate(handler: Handler, options: { maxAttempts?: number } = {
     name: 'confirm',
     input: orderInput,
     idempotent: true,
+    uses: { mailer },
+    effects: ['send:email', 'send:sms', 'enqueue:noted'],
     ...options,
     handler: async (ctx, input) => {
       attempts += 1
@@ -101,13 +106,15 @@ describe('every crash point finds', () => {
     ])
     expect(mended.points.map((point) => point.attempts)).toEqual([2, 2, 2, 2, 2, 2, 1])
     // The outside was asked twice, and the provider knew the key.
-    expect(mended.points[2]?.effects).toEqual([{ effect: 'send:email "confirmation:42"', calls: 2 }])
+    expect(mended.points[2]?.effects).toEqual([
+      { effect: 'send:email "confirmation:42"', calls: 2, undisturbed: 1 },
+    ])
     mended.assert()
   })
 
   it('a provider key built from the attempt; and passes the one that is given', async () => {
     const send =
-      (keyOf: (ctx: JobContext, given: string) => string): Handler =>
+      (keyOf: (ctx: Context, given: string) => string): Handler =>
       async (ctx, { orderId }) =>
         await ctx.effect(
           'send:email',
@@ -313,6 +320,7 @@ describe('the report', () => {
       name: 'confirm',
       input: orderInput,
       idempotent: true,
+      effects: ['enqueue:noted'],
       handler: async (ctx, { orderId }) => {
         await ctx.enqueue(noted, { orderId })
         await ctx.transaction(async (tx) => await tx.query('insert into log (what) values ($1)', [orderId]))
@@ -328,6 +336,7 @@ describe('the report', () => {
       },
     )
     expect(report.expected).toEqual({
+      calls: [],
       enqueued: [{ name: 'noted', queue: 'default', input: { orderId: '42' } }],
       tables: { log: [{ what: '42' }] },
     })

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
-import { defineJob, PermanentError } from '../../../src/index.ts'
+import { type AnyJob, defineJob, PermanentError } from '../../../src/index.ts'
 import { createTestApp, DrainError } from '../../../src/testing/testing.ts'
 import { appOf, noted, orderInput } from './jobs.ts'
 
@@ -88,6 +88,7 @@ describe('draining', () => {
     name: 'failing',
     input: z.object({ how: z.string() }),
     idempotent: true,
+    effects: ['enqueue:noted'],
     maxAttempts: 2,
     retry: () => HOUR_MS,
     handler: async (ctx, { how }) => {
@@ -127,8 +128,9 @@ describe('draining', () => {
       name: 'endless',
       input: anything,
       idempotent: true,
-      handler: async (ctx) => void (await ctx.enqueue(endless, {})),
-    }) as ReturnType<typeof defineJob<'endless', typeof anything>>
+      effects: ['enqueue:endless'],
+      handler: async (ctx) => void (await ctx.enqueue(endless as never, {} as never)),
+    }) as AnyJob
     await using t = await createTestApp(appOf([endless]))
     await t.enqueue(endless, {})
     const error = await t.drain({ maxJobs: 5 }).catch((thrown: unknown) => thrown)
@@ -142,6 +144,7 @@ describe('draining', () => {
       name: 'hanging',
       input: anything,
       idempotent: true,
+      effects: ['enqueue:noted'],
       handler: async (ctx) => {
         await new Promise<void>((resolve) => (wake = resolve))
         await ctx.enqueue(noted, { orderId: 'late' })

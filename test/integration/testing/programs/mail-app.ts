@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineApp, defineJob } from '../../../../src/index.ts'
+import { defineApp, defineJob, resource } from '../../../../src/index.ts'
 
 /** Sends a mail by the provider of the test, which takes it once for each key, if one is given. */
 async function send(about: string, key = ''): Promise<void> {
@@ -7,6 +7,8 @@ async function send(about: string, key = ''): Promise<void> {
   const answer = await fetch(url, { method: 'POST', body: about, headers: { 'idempotency-key': key } })
   if (!answer.ok) throw new Error(`the provider answered ${answer.status}`)
 }
+
+const mailer = resource({ name: 'mailer', provides: ['send:email'], create: () => ({ send }) })
 
 const MARK = `update orders set status = 'sent' where id = $1`
 const input = z.object({ orderId: z.string() })
@@ -26,11 +28,13 @@ export const mended = defineJob({
   name: 'mended',
   input,
   idempotent: true,
+  uses: { mailer },
+  effects: ['send:email'],
   handler: async (ctx, { orderId }) => {
     await ctx.effect(
       'send:email',
       { key: orderId, ifUncertain: 'repeat' },
-      async ({ idempotencyKey }) => await send(orderId, idempotencyKey),
+      async ({ idempotencyKey }) => await ctx.resources.mailer.send(orderId, idempotencyKey),
     )
     await ctx.commit(async (tx) => await tx.query(MARK, [orderId]))
   },
