@@ -42,7 +42,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   admin: [...floor2, 'app', 'worker'],
   testing: floor3,
   server: floor3,
-  cli: floor3,
+  // It offers the crash test to whoever has no test suite of it.
+  cli: [...floor3, 'testing'],
   'index.ts': floor3,
 }
 
