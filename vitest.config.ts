@@ -1,14 +1,18 @@
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
 
 /** Tests on a server of PostgreSQL, which `test/support/global-setup.ts` starts once for all of them. */
-function onServer(name: string, include: readonly string[]): TestProjectInlineConfiguration {
+function onServer(
+  name: string,
+  include: readonly string[],
+  before: readonly string[] = [],
+): TestProjectInlineConfiguration {
   return {
     test: {
       ...common,
       name,
       include: [...include],
       exclude: name === 'matrix' ? [] : ['test/**/*.matrix.test.ts'],
-      globalSetup: ['test/support/global-setup.ts'],
+      globalSetup: [...before, 'test/support/global-setup.ts'],
       testTimeout: 30_000,
       hookTimeout: 60_000,
     },
@@ -26,6 +30,8 @@ export default defineConfig({
       { test: { ...common, name: 'unit', include: ['src/**/*.test.ts'], testTimeout: 10_000 } },
       onServer('support', ['test/support/*.test.ts']),
       onServer('conformance', ['test/conformance/**/*.test.ts']),
+      // Installs Prisma first, in a folder of its own.
+      onServer('prisma', ['test/prisma/*.test.ts'], ['test/prisma/install.ts']),
       onServer('integration', ['test/integration/**/*.test.ts']),
       onServer('faults', ['test/faults/**/*.test.ts']),
       onServer('regression', ['test/regression/**/*.test.ts']),

@@ -43,6 +43,7 @@ create table holdfast.checkpoint (
   token bigint not null,
   updated_at timestamp with time zone not null default clock_timestamp(),
   value json,
+  progress_at timestamp with time zone, -- when how far it has come was told last
   fraction double precision,
   note text,
   constraint checkpoint_pkey PRIMARY KEY (job_id)
@@ -61,10 +62,18 @@ create table holdfast.effect (
   held_until timestamp with time zone, -- outside jobs: how long the call counts as under way
   intended_at timestamp with time zone not null default clock_timestamp(),
   ended_at timestamp with time zone,
-  asked_job_id bigint, -- the job that was discarded for want of a decision
   result json,
   error json, -- of the newest call, if it threw
   constraint effect_pkey PRIMARY KEY (tenant, name, key)
+);
+
+create table holdfast.effect_question (
+  job_id bigint not null,
+  asked_at timestamp with time zone not null default clock_timestamp(),
+  tenant text collate "C" not null,
+  name text collate "C" not null,
+  key text collate "C" not null,
+  constraint effect_question_pkey PRIMARY KEY (job_id)
 );
 
 create table holdfast.id_range (
@@ -218,15 +227,15 @@ create table holdfast.worker (
 
 create index attempt_token_idx ON holdfast.attempt USING btree (token);
 
-create index audit_subject_idx ON holdfast.audit USING btree (subject, id);
+create index audit_subject_idx ON holdfast.audit USING btree ("left"(subject, 255), id);
 
-create index effect_asked_idx ON holdfast.effect USING btree (asked_job_id) WHERE (asked_job_id IS NOT NULL);
-
-create index effect_doubtful_idx ON holdfast.effect USING btree (intended_at) WHERE (state = ANY (ARRAY['intended'::holdfast.effect_state, 'uncertain'::holdfast.effect_state]));
+create index effect_doubtful_idx ON holdfast.effect USING btree (intended_at, tenant, name, key) WHERE (state = ANY (ARRAY['intended'::holdfast.effect_state, 'uncertain'::holdfast.effect_state]));
 
 create index effect_ended_idx ON holdfast.effect USING btree (ended_at) WHERE (state = ANY (ARRAY['happened'::holdfast.effect_state, 'open'::holdfast.effect_state]));
 
 create index effect_job_idx ON holdfast.effect USING btree (job_id);
+
+create index effect_question_effect_idx ON holdfast.effect_question USING btree (tenant, name, key);
 
 create index idempotency_key_expiry_idx ON holdfast.idempotency_key USING btree (expires_at);
 
@@ -660,6 +669,8 @@ AS $function$
 declare
   effects integer;
   checkpoints integer;
+  questions integer;
+  oldest bigint := (select min(r.end_id) from "holdfast".id_range r where not r.is_archive);
 begin
   with past as (
     select tenant, name, key from "holdfast".effect
@@ -672,14 +683,23 @@ begin
 
   with past as (
     select c.job_id from "holdfast".checkpoint c
-    where c.job_id < (select min(r.end_id) from "holdfast".id_range r where not r.is_archive)
+    where c.job_id < oldest
       and not exists (select from "holdfast".job j where j.id = c.job_id)
     order by c.job_id limit max_rows for update skip locked
   ), gone as (
     delete from "holdfast".checkpoint c using past p where c.job_id = p.job_id returning 1
   )
   select count(*) into checkpoints from gone;
-  return greatest(effects, checkpoints);
+
+  with past as (
+    select q.job_id from "holdfast".effect_question q
+    where q.job_id < oldest and not exists (select from "holdfast".job j where j.id = q.job_id)
+    order by q.job_id limit max_rows for update skip locked
+  ), gone as (
+    delete from "holdfast".effect_question q using past p where q.job_id = p.job_id returning 1
+  )
+  select count(*) into questions from gone;
+  return greatest(effects, checkpoints, questions);
 end
 $function$;
 

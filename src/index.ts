@@ -21,9 +21,12 @@ export {
   AttemptEndedError,
   EffectBusyError,
   type EffectFacts,
+  EffectTimeoutError,
   EffectUncertainError,
+  EffectUndecidedError,
   notHappened,
 } from './effects/errors.ts'
+export type { OutsideEffectOptions } from './effects/outside-effect.ts'
 export type { Authorization, Authorize, AuthorizeContext } from './jobs/authorize.ts'
 export type { CancelAnswer } from './jobs/cancel.ts'
 export type { JobContext, RunningJob } from './jobs/context.ts'
@@ -38,7 +41,7 @@ export {
 } from './jobs/define-job.ts'
 export type { JobToEnqueue } from './jobs/enqueue.ts'
 export type { ContextData, EnqueueAnswer, EnqueueOptions } from './jobs/enqueue-options.ts'
-export type { JobEnd, JobHandle, JobSnapshot } from './jobs/job-handle.ts'
+export type { JobEnd, JobHandle, JobProgress, JobSnapshot } from './jobs/job-handle.ts'
 export type { JobState } from './jobs/state.ts'
 export type { Transaction } from './jobs/transaction.ts'
 export type { MigrateResult } from './migrations/migrate.ts'

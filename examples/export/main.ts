@@ -21,8 +21,8 @@ await worker.start()
 const ended = app.job(id).wait()
 const isOver = ended.then(() => true)
 while (!(await Promise.race([isOver, sleep(300, false)]))) {
-  const job = await app.job(id).get()
-  if (job?.progress != null) console.log(`${Math.round(job.progress * 100)} %, ${job.progressNote}`)
+  const progress = (await app.job(id).get())?.progress
+  if (progress !== undefined) console.log(`${Math.round(progress.fraction * 100)} %, ${progress.note}`)
 }
 console.log(JSON.stringify((await ended)?.result))
 console.log(`published: ${(await openStorage().of(request.tenant).list()).join(', ')}`)

@@ -24,15 +24,24 @@ create table :schema.effect (
   held_until timestamptz,                   -- outside jobs: how long the call counts as under way
   intended_at timestamptz not null default clock_timestamp(),
   ended_at timestamptz,
-  asked_job_id bigint,                      -- the job that was discarded for want of a decision
   result json,
   error json,                               -- of the newest call, if it threw
   constraint effect_pkey primary key (tenant, name, key)
 );
 create index effect_job_idx on :schema.effect (job_id);
-create index effect_asked_idx on :schema.effect (asked_job_id) where asked_job_id is not null;
-create index effect_doubtful_idx on :schema.effect (intended_at) where state in ('intended', 'uncertain');
+create index effect_doubtful_idx on :schema.effect (intended_at, tenant, name, key) where state in ('intended', 'uncertain');
 create index effect_ended_idx on :schema.effect (ended_at) where state in ('happened', 'open');
+
+-- The jobs that were discarded for want of a decision on an effect: any number may ask about the same one.
+create table :schema.effect_question (
+  job_id bigint not null,
+  asked_at timestamptz not null default clock_timestamp(),
+  tenant text collate "C" not null,
+  name text collate "C" not null,
+  key text collate "C" not null,
+  constraint effect_question_pkey primary key (job_id)
+);
+create index effect_question_effect_idx on :schema.effect_question (tenant, name, key);
 
 -- What people decided, and why.
 create table :schema.audit (
@@ -44,7 +53,8 @@ create table :schema.audit (
   note text,
   constraint audit_pkey primary key (id)
 );
-create index audit_subject_idx on :schema.audit (subject, id);
+-- Subjects name keys, and may be longer than an index entry.
+create index audit_subject_idx on :schema.audit (left(subject, 255), id);
 
 -- What an attempt left for the next one, and how far it has come. `token` is of the attempt that wrote last: an older
 -- one is refused.
@@ -53,6 +63,7 @@ create table :schema.checkpoint (
   token bigint not null,
   updated_at timestamptz not null default clock_timestamp(),
   value json,
+  progress_at timestamptz,                  -- when how far it has come was told last
   fraction float8,
   note text,
   constraint checkpoint_pkey primary key (job_id)
@@ -61,13 +72,16 @@ create table :schema.checkpoint (
 -- Set with a job's first checkpoint: a claim reads the job's row anyway, and need not look for what hardly any job has.
 alter table :schema.job add column has_checkpoint boolean;
 
--- Deletes up to `max_rows` effects that are known, happened or not, for longer than `kept`, and as many checkpoints of jobs
--- whose rows are gone. What is in doubt stays until it is decided. Returns the larger number of rows that went.
+-- Deletes up to `max_rows` effects that are known, happened or not, for longer than `kept`, and as many checkpoints and
+-- questions of jobs whose rows are gone. What is in doubt stays until it is decided. Returns the largest number of rows
+-- that went.
 create function :schema.prune_effects(kept interval, max_rows integer default 1000) returns integer
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $function$
 declare
   effects integer;
   checkpoints integer;
+  questions integer;
+  oldest bigint := (select min(r.end_id) from :schema.id_range r where not r.is_archive);
 begin
   with past as (
     select tenant, name, key from :schema.effect
@@ -80,13 +94,22 @@ begin
 
   with past as (
     select c.job_id from :schema.checkpoint c
-    where c.job_id < (select min(r.end_id) from :schema.id_range r where not r.is_archive)
+    where c.job_id < oldest
       and not exists (select from :schema.job j where j.id = c.job_id)
     order by c.job_id limit max_rows for update skip locked
   ), gone as (
     delete from :schema.checkpoint c using past p where c.job_id = p.job_id returning 1
   )
   select count(*) into checkpoints from gone;
-  return greatest(effects, checkpoints);
+
+  with past as (
+    select q.job_id from :schema.effect_question q
+    where q.job_id < oldest and not exists (select from :schema.job j where j.id = q.job_id)
+    order by q.job_id limit max_rows for update skip locked
+  ), gone as (
+    delete from :schema.effect_question q using past p where q.job_id = p.job_id returning 1
+  )
+  select count(*) into questions from gone;
+  return greatest(effects, checkpoints, questions);
 end
 $function$;

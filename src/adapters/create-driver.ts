@@ -15,6 +15,7 @@ export function createDriver(database: unknown, options: DriverOptions = {}): Dr
   const source = readDatabase(database)
   if ('url' in source) return createPgDriver({ ...options, url: source.url })
   if ('pool' in source) return createPgDriver({ ...options, pool: source.pool })
+  if ('postgresJs' in source) return createPgDriver({ ...options, postgresJs: source.postgresJs })
   if (options.pooler) {
     throw new InvalidArgumentError({ field: 'pooler', problem: 'is for a PostgreSQL server, not for PGlite' })
   }

@@ -1,28 +1,33 @@
 import { InvalidArgumentError } from '../base/errors.ts'
 import type { PgPool } from './pg-connection.ts'
 import type { PgliteInstance } from './pglite-connection.ts'
+import { isPostgresJsInstance, type PostgresJsInstance } from './postgres-js.ts'
+import { hasMethods, isThing } from './shape.ts'
 
 /** Where the app's database is, as told by what was passed as `database`. */
 export type DatabaseSource =
   | { readonly kind: 'pg'; readonly url: string }
   | { readonly kind: 'pg'; readonly pool: PgPool }
+  | { readonly kind: 'postgres-js'; readonly postgresJs: PostgresJsInstance }
   | { readonly kind: 'pglite'; readonly folder: string | undefined }
   | { readonly kind: 'pglite'; readonly instance: PgliteInstance }
 
 const EXAMPLES =
   'postgres://user:password@host:5432/name (special characters of the password percent-encoded), ' +
-  'pglite:./folder, pglite:memory:, a pg Pool, or a PGlite instance'
+  'pglite:./folder, pglite:memory:, a pg Pool, a postgres.js instance, or a PGlite instance'
 
 const PG_URL = /^(postgres(?:ql)?):\/\/([^/?#]*)(\/[^?#]*)?(\?[^#]*)?$/
 
 /**
- * Tells what `database` is: an address (`postgres:`, `postgresql:`, `pglite:`), a pg Pool, or a PGlite instance.
+ * Tells what `database` is: an address (`postgres:`, `postgresql:`, `pglite:`), a pg Pool, a
+ * postgres.js instance, or a PGlite instance.
  *
  * @throws {InvalidArgumentError} Something else, or an address that cannot be right. Never repeats the address.
  */
 export function readDatabase(database: unknown): DatabaseSource {
   if (typeof database === 'string') return readUrl(database.trim())
   if (isPgPool(database)) return { kind: 'pg', pool: database }
+  if (isPostgresJsInstance(database)) return { kind: 'postgres-js', postgresJs: database }
   if (isPgliteInstance(database)) return { kind: 'pglite', instance: database }
   throw invalid('is none of these')
 }
@@ -51,12 +56,12 @@ export function splitHosts(url: string): readonly string[] {
 
 /** True for a `Pool` of pg, or what looks like one. */
 export function isPgPool(value: unknown): value is PgPool {
-  return isObject(value) && hasMethods(value, ['connect', 'query']) && typeof value['totalCount'] === 'number'
+  return isThing(value) && hasMethods(value, ['connect', 'query']) && typeof value['totalCount'] === 'number'
 }
 
 /** True for an instance of PGlite, as opposed to its transactions. */
 export function isPgliteInstance(value: unknown): value is PgliteInstance {
-  return isObject(value) && hasMethods(value, ['query', 'exec', 'transaction', 'listen', 'close'])
+  return isThing(value) && hasMethods(value, ['query', 'exec', 'transaction', 'listen', 'close'])
 }
 
 function readUrl(url: string): DatabaseSource {
@@ -83,12 +88,4 @@ function checkUrl(url: string, encoded: string): string {
 
 function invalid(problem: string): InvalidArgumentError {
   return new InvalidArgumentError({ field: 'database', problem: `${problem}; pass ${EXAMPLES}` })
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null
-}
-
-function hasMethods(value: Record<string, unknown>, names: readonly string[]): boolean {
-  return names.every((name) => typeof value[name] === 'function')
 }

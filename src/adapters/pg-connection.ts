@@ -15,6 +15,8 @@ export interface PgClient {
   end(): Promise<void>
   /** `T` in a transaction, `E` in an aborted one, `I` outside; since pg 8.23. */
   getTransactionStatus?(): string | null | undefined
+  /** False while a statement is under way. */
+  readonly readyForQuery?: boolean
 }
 
 /** The subset of a pg Pool that is used. */

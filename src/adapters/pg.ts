@@ -17,12 +17,16 @@ import { type PgHostConfig, PgHosts } from './pg-hosts.ts'
 import { startPgListener } from './pg-listener.ts'
 import { PgSession } from './pg-session.ts'
 import { configsOf, limitOf, type PgConnections, usePool } from './pg-user-pool.ts'
+import type { PostgresJsInstance } from './postgres-js.ts'
+import { configsOfPostgresJs } from './postgres-js-options.ts'
 
 export interface PgDriverOptions {
   /** Address of the database; may name several hosts, of which the one that accepts writes is used. */
   readonly url?: string
   /** A pool of yours in place of an address. It is used, never ended; a session and a listener hold a client each. */
   readonly pool?: PgPool
+  /** An instance of postgres.js in place of an address: connections of our own are made as it makes its own. */
+  readonly postgresJs?: PostgresJsInstance
   /** Name of the connections in `pg_stat_activity`, if the address gives none. Default: `holdfast`. */
   readonly applicationName?: string
   /** Connections of the pool made for `url`: 1 to 1,000. Default: 10. Sessions and listeners come on top. */
@@ -56,42 +60,53 @@ const FIXED_PLANS = `select pg_catalog.set_config('enable_seqscan', 'off', false
 /**
  * Makes a driver over pg. Connects when first used.
  *
- * @throws {InvalidArgumentError} Not exactly one of `url` and `pool`, or one of them cannot be right.
+ * @throws {InvalidArgumentError} Not exactly one of `url`, `pool` and `postgresJs`, or it cannot be right.
  */
 export function createPgDriver(options: PgDriverOptions): Driver {
   const pooler = options.pooler ?? false
   const applicationName = checkName('applicationName', options.applicationName ?? 'holdfast')
-  if (options.pool !== undefined && options.url === undefined) {
-    const configs = configsOf(options.pool, applicationName)
-    return new PgDriver(usePool(options.pool, configs, pooler), {
-      pooler,
-      configs,
-      poolLimit: configs === undefined ? limitOf(options.pool) : Number.POSITIVE_INFINITY,
+  const { url, pool, postgresJs } = options
+  if ([url, pool, postgresJs].filter((given) => given !== undefined).length !== 1) {
+    throw new InvalidArgumentError({
+      field: 'database',
+      problem: 'needs one of an address, a pool and an instance',
     })
   }
-  if (options.url === undefined || options.pool !== undefined) {
-    throw new InvalidArgumentError({ field: 'database', problem: 'needs either an address or a pool' })
+  if (pool !== undefined) {
+    const configs = configsOf(pool, applicationName)
+    return new PgDriver(usePool(pool, configs, pooler), {
+      kind: 'pg',
+      pooler,
+      configs,
+      poolLimit: configs === undefined ? limitOf(pool) : Number.POSITIVE_INFINITY,
+    })
   }
   const max = checkNumber('maxConnections', options.maxConnections, MAX_CONNECTIONS)
-  const urls = splitHosts(options.url)
-  const configs = urls.map(
-    (connectionString): PgHostConfig => ({
-      connectionString,
-      application_name: applicationName,
-      keepAlive: true,
-      keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
-      connectionTimeoutMillis: urls.length > 1 ? CONNECT_TIMEOUT_OF_MANY_MS : CONNECT_TIMEOUT_MS,
-    }),
-  )
+  const configs =
+    postgresJs === undefined
+      ? configsOfUrl(url ?? '', applicationName)
+      : configsOfPostgresJs(postgresJs, applicationName)
   return new PgDriver(new PgHosts(configs, { max, pooler }), {
+    kind: postgresJs === undefined ? 'pg' : 'postgres-js',
     pooler,
     configs,
     poolLimit: Number.POSITIVE_INFINITY,
   })
 }
 
+function configsOfUrl(url: string, applicationName: string): readonly PgHostConfig[] {
+  const urls = splitHosts(url)
+  return urls.map((connectionString) => ({
+    connectionString,
+    application_name: applicationName,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
+    connectionTimeoutMillis: urls.length > 1 ? CONNECT_TIMEOUT_OF_MANY_MS : CONNECT_TIMEOUT_MS,
+  }))
+}
+
 class PgDriver implements Driver {
-  readonly kind = 'pg'
+  readonly kind: Driver['kind']
   readonly singleConnection = false
   readonly poolLimit: number
   readonly #connections: PgConnections
@@ -103,11 +118,13 @@ class PgDriver implements Driver {
   constructor(
     connections: PgConnections,
     options: {
+      readonly kind: Driver['kind']
       readonly pooler: boolean
       readonly configs: readonly PgHostConfig[] | undefined
       readonly poolLimit: number
     },
   ) {
+    this.kind = options.kind
     this.poolLimit = options.poolLimit
     this.#connections = connections
     this.#pooler = options.pooler

@@ -1,10 +1,14 @@
 import { PGlite } from '@electric-sql/pglite'
 import pg from 'pg'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createPgliteDriver } from './pglite.ts'
 import { recognise } from './recognise.ts'
+import { markStatement, sendMarked } from './transaction-mark.ts'
 
 const db = new PGlite()
+
+// Takes seconds, and many on a busy machine.
+beforeAll(async () => await db.waitReady, 60_000)
 
 afterAll(async () => {
   await db.close()
@@ -60,6 +64,35 @@ describe('recognising a transaction', () => {
     ['anything else', () => ({ query: () => {} })],
   ])('refuses %s', (_, make) => {
     expect(() => recognise(make())).toThrow(expect.objectContaining({ code: 'TRANSACTION_REQUIRED' }))
+  })
+})
+
+describe('a statement that asks for its mark', () => {
+  it('asks where it reads its first parameter, whatever the names around it are', () => {
+    const { text: marked } = markStatement(
+      `select "a $1::text" /* $1::text */, '$1::text', f($1::text::json, $2::text, $1::text)`,
+      ['a', 'b'],
+    ).marked
+
+    expect(marked).toMatch(
+      /^select "a \$1::text" \/\* \$1::text \*\/, '\$1::text', f\(\(case when .* end\)::json, \$2::text, \$1::text\)$/,
+    )
+    expect(marked.match(/\$3::text/g)).toHaveLength(1)
+    expect(() => markStatement('select 1', [])).toThrow(/fault of ours/)
+  })
+
+  it('runs in a transaction, and nowhere else', async () => {
+    await db.exec('create table marked (body text)')
+    const text = 'insert into marked values ($1::text) returning body'
+    const send = (on: Pick<PGlite, 'query'>) => async (sent: string, values: readonly (string | null)[]) =>
+      (await on.query<Record<string, unknown>>(sent, [...values])).rows
+
+    const rows = await db.transaction(async (tx) => await sendMarked(send(tx), text, ['in']))
+    const outside = sendMarked(send(db), text, ['out'])
+
+    expect(rows).toEqual([{ body: 'in' }])
+    await expect(outside).rejects.toMatchObject({ code: 'TRANSACTION_REQUIRED' })
+    expect((await db.query('select body from marked')).rows).toEqual([{ body: 'in' }])
   })
 })
 

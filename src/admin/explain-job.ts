@@ -13,6 +13,8 @@ export function explainJob(job: JobFactsRow, around: Surroundings): string {
     case 'cancelled':
       return `cancelled at ${at(job.finishedAt)}${because(job.reason)}; it never runs again unless you retry it`
     case 'discarded':
+      if (job.reason === 'effect-uncertain')
+        return `discarded at ${at(job.finishedAt)} because whether an effect happened is not known; find out, then "holdfast effects resolve": "holdfast effects list --job ${job.id}" names it`
       return `discarded at ${at(job.finishedAt)}${because(job.reason)}; it waits for your decision: "holdfast jobs retry ${job.id}", or leave it`
     case 'executing':
       return executing(job)

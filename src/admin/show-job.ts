@@ -2,8 +2,10 @@ import { JobNotFoundError } from '../base/errors.ts'
 import { limits } from '../base/limits.ts'
 import { sleep } from '../base/sleep.ts'
 import { type Database, run, runOne } from '../driver/operation.ts'
+import { type CheckpointRow, findCheckpoint } from '../jobs/sql/find-checkpoint.ts'
 import { explainJob } from './explain-job.ts'
 import { checkJobId } from './job-id.ts'
+import { type EffectPage, listEffects } from './list-effects.ts'
 import { findJobFacts, type JobFactsRow } from './sql/find-job-facts.ts'
 import { findSurroundings } from './sql/find-surroundings.ts'
 import { type AttemptRow, listAttempts } from './sql/list-attempts.ts'
@@ -14,6 +16,10 @@ export interface JobDetails {
   readonly explanation: string
   /** Attempts that did not simply succeed, oldest first. */
   readonly attempts: readonly AttemptRow[]
+  /** What it did, or may have done, on the outside, as far as the newest call is its own or it asks. */
+  readonly effects: EffectPage['effects']
+  /** What its attempts left for the next one, and how far it has come; undefined if nothing. */
+  readonly left: CheckpointRow | undefined
 }
 
 /** Looks for a job that moves between tables while it is looked for. */
@@ -31,7 +37,9 @@ export async function showJob(database: Database, jobId: string): Promise<JobDet
   const surroundings = await runOne(database, findSurroundings, { queue, jobName: name, priority, seq })
   // A history may be longer than what is kept now, if the limit was higher once.
   const attempts = await run(database, listAttempts, { jobId, limit: limits.errorHistory.max })
-  return { facts, explanation: explainJob(facts, surroundings), attempts }
+  const { effects } = await listEffects(database, { jobId, limit: limits.pageRows.max })
+  const [left] = await run(database, findCheckpoint, { jobId })
+  return { facts, explanation: explainJob(facts, surroundings), attempts, effects, left }
 }
 
 /**

@@ -19,7 +19,8 @@ export interface AppOptions {
   readonly name: string
   /**
    * Where the jobs live: an address (`postgres://…`, several hosts allowed; `pglite:./folder` or `pglite:memory:`
-   * for the embedded database), a `pg` Pool, or a PGlite instance. A pool or instance of yours is never closed.
+   * for the embedded database), a `pg` Pool, a postgres.js instance (Holdfast opens connections of its own to where it
+   * connects), or a PGlite instance. A pool or instance of yours is never closed.
    */
   readonly database: unknown
   /** Every job that this application enqueues or runs, each made by `defineJob`. Names may come once. */
@@ -55,10 +56,14 @@ export interface AppOptions {
   /**
    * How many days ended jobs are kept: completed ones (default 1), cancelled ones (default 7); fractions allowed,
    * 0 to 3,650. Dropped by whole ranges of ids, so some stay hours longer. Discarded jobs are kept until decided.
+   *
+   * `effectDays`: how long an effect that happened, or did not, is known: 0 to 36,525, default 365. Asked for later, it is
+   * called again; one in doubt is kept until it is decided.
    */
   readonly retention?: {
     readonly completedDays?: number | undefined
     readonly cancelledDays?: number | undefined
+    readonly effectDays?: number | undefined
   }
   /**
    * True behind a transaction pooler such as pgbouncer: nothing is prepared or listened to, and jobs start at

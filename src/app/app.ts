@@ -8,6 +8,8 @@ import { EventHub, type Events } from '../base/events.ts'
 import { silentLogger } from '../base/logger.ts'
 import type { Driver, Queryable } from '../driver/driver.ts'
 import type { Database } from '../driver/operation.ts'
+import type { EffectCall } from '../effects/effect-options.ts'
+import { type OutsideEffectOptions, performOutside } from '../effects/outside-effect.ts'
 import type { AnyJob, JobInput } from '../jobs/define-job.ts'
 import { Enqueuer, type JobToEnqueue } from '../jobs/enqueue.ts'
 import type { EnqueueAnswer, EnqueueOptions } from '../jobs/enqueue-options.ts'
@@ -163,6 +165,25 @@ export class App {
       },
       { producer, input, options },
     )
+  }
+
+  /**
+   * As `ctx.effect`, outside jobs: an HTTP handler, a script. Shares the ledger with jobs: what one of them did under the
+   * same tenant, name and key is not called again. Nothing is retried; call it again with the same key.
+   *
+   * @throws {EffectUncertainError} An earlier call may have happened or not, and `ifUncertain` is `'ask'`. Not called.
+   * @throws {EffectBusyError} The same effect is being called elsewhere, for longer than `waitMs`. Not called.
+   * @throws {InvalidArgumentError} {@link OutsideTransactionError} Nothing was sent. What `fn` threw.
+   * @throws {UnavailableError} The database cannot be reached; if `fn` was called, the effect is in doubt.
+   */
+  async effect<T>(
+    name: string,
+    options: OutsideEffectOptions<T>,
+    fn: (call: EffectCall) => T | Promise<T>,
+  ): Promise<T> {
+    const requireOutside = () => this.#requireOutside()
+    const services = { database: this.#database, events: this.#events, requireOutside }
+    return await performOutside(services, name, options, fn)
   }
 
   /** A handle on a job by its id: its state, its end, cancelling it. Reads nothing yet. */

@@ -1,6 +1,6 @@
 import { checkName, checkNumber, checkSchemaName } from '../base/check.ts'
 import { CompositionError, HoldfastError } from '../base/errors.ts'
-import { limits } from '../base/limits.ts'
+import { type Limit, limits } from '../base/limits.ts'
 import { type Authorize, checkAuthorize } from '../jobs/authorize.ts'
 import type { AnyJob } from '../jobs/define-job.ts'
 import type { Producer } from '../producers/define-producer.ts'
@@ -44,6 +44,8 @@ export function compose(options: AppOptions): Composition {
   }
   const number = (field: 'leaseMs' | 'maxPollMs' | 'shutdownMs' | 'shutdownGraceMs') =>
     checked(() => checkNumber(field, options[field], limits[field]), limits[field].default)
+  const days = (field: keyof Retention, limit: Limit & { readonly default: number }) =>
+    checked(() => checkNumber(`retention.${field}`, options.retention?.[field], limit), limit.default)
 
   const queues = composeQueues(options.queues, checked)
   const jobs = composeJobs(options.jobs, queues, faults)
@@ -63,24 +65,9 @@ export function compose(options: AppOptions): Composition {
     shutdownMs: number('shutdownMs'),
     shutdownGraceMs: number('shutdownGraceMs'),
     retention: {
-      completedDays: checked(
-        () =>
-          checkNumber(
-            'retention.completedDays',
-            options.retention?.completedDays,
-            limits.completedRetentionDays,
-          ),
-        limits.completedRetentionDays.default,
-      ),
-      cancelledDays: checked(
-        () =>
-          checkNumber(
-            'retention.cancelledDays',
-            options.retention?.cancelledDays,
-            limits.cancelledRetentionDays,
-          ),
-        limits.cancelledRetentionDays.default,
-      ),
+      completedDays: days('completedDays', limits.completedRetentionDays),
+      cancelledDays: days('cancelledDays', limits.cancelledRetentionDays),
+      effectDays: days('effectDays', limits.effectRetentionDays),
     },
   }
   if (faults.length > 0) throw new CompositionError({ faults })

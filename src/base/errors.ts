@@ -26,6 +26,8 @@ export type ErrorCode =
   | 'SHUTDOWN'
   | 'EFFECT_UNCERTAIN'
   | 'EFFECT_BUSY'
+  | 'EFFECT_UNDECIDED'
+  | 'EFFECT_TIMEOUT'
   | 'ATTEMPT_ENDED'
 
 /** What the failed call changed in the database: nothing, or perhaps all it was to change. */

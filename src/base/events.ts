@@ -21,11 +21,14 @@ export interface EventMap {
   'job.completed': JobFacts & { readonly durationMs: number; readonly late: boolean }
   /** Something in a result could not be stored as it was; `problem` says what. The job is completed all the same. */
   'result.altered': JobFacts & { readonly problem: string }
-  /** A call of an effect may have happened or not; `then` is what the handler has chosen to do about it. */
-  'effect.uncertain': JobFacts & {
+  /**
+   * A call of an effect may have happened or not; `choice` is what its caller has chosen to do about it. Outside jobs there
+   * are no facts of one.
+   */
+  'effect.uncertain': Partial<JobFacts> & {
     readonly effect: string
     readonly key: string
-    readonly then: 'ask' | 'repeat' | 'confirm'
+    readonly choice: 'ask' | 'repeat' | 'confirm'
   }
   /** An attempt failed or timed out, and another will follow in `retryInMs`. */
   'attempt.failed': JobFacts & {

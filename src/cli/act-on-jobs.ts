@@ -41,5 +41,5 @@ export async function actOnJobs(
 
 function isAboutTheJob(error: unknown): boolean {
   const code = error instanceof Error ? (error as { readonly code?: unknown }).code : undefined
-  return code === 'JOB_NOT_FOUND' || code === 'UNIQUE_CONFLICT'
+  return code === 'JOB_NOT_FOUND' || code === 'UNIQUE_CONFLICT' || code === 'EFFECT_UNDECIDED'
 }

@@ -5,7 +5,8 @@ import { oneLine } from '../base/one-line.ts'
 import type { Output } from './output.ts'
 
 /** A job as text for people: the sentence first, then the facts, then what happened when, then the data. */
-export function jobLines({ facts, explanation, attempts }: JobDetails, output: Output): readonly string[] {
+export function jobLines(details: JobDetails, output: Output): readonly string[] {
+  const { facts, explanation, attempts, left } = details
   const rows: readonly (readonly [string, string | null])[] = [
     ['state', facts.state ?? 'unknown'],
     ['why', explanation],
@@ -13,6 +14,7 @@ export function jobLines({ facts, explanation, attempts }: JobDetails, output: O
     ['queue', `${facts.queue}, priority ${facts.priority}`],
     ['tenant', facts.tenant === '' ? null : facts.tenant],
     ['attempts', `${facts.attempts ?? 'unknown'} of ${facts.maxAttempts}`],
+    ['progress', progress(left)],
     ['unique key', facts.uniqueKey],
     ['contract', facts.contract],
     ['worker', facts.workerId === null ? null : `${facts.workerId} (${facts.workerName ?? 'gone'})`],
@@ -27,11 +29,28 @@ export function jobLines({ facts, explanation, attempts }: JobDetails, output: O
     '',
     output.heading('timeline'),
     ...timeline(facts, attempts).map((line) => `  ${oneLine(line)}`),
+    ...effects(details, output),
     ...data(output, 'input', facts.input),
     ...data(output, 'context', facts.context),
+    ...data(output, 'checkpoint', left?.value ?? null),
     ...data(output, 'result', facts.result),
     ...data(output, 'error', facts.error),
   ]
+}
+
+function progress(left: JobDetails['left']): string | null {
+  if (left === undefined || left.fraction === null) return null
+  const note = left.note === null ? '' : `: ${left.note}`
+  return `${Math.floor(left.fraction * 100)} % at ${at(left.progressAt)}${note}`
+}
+
+function effects({ effects: list }: JobDetails, output: Output): readonly string[] {
+  if (list.length === 0) return []
+  const lines = list.map(({ name, key, state, held, calls, intendedAt }) => {
+    const is = held ? 'under way' : state
+    return `  ${at(intendedAt)}  ${oneLine(`${name} "${key}"`)}  ${is}, calls: ${calls}`
+  })
+  return ['', output.heading('effects'), ...lines]
 }
 
 /** Enqueue, claims and ends are facts of their own: a job that executes has delivered nothing yet. */

@@ -10,13 +10,14 @@ interface Line<N extends EventName> {
 
 type Lines = { readonly [N in EventName]: Line<N> }
 
-const job = ({ jobName, jobId, attempt }: JobFacts) => `job ${jobId} (${jobName}), attempt ${attempt}`
+const job = ({ jobName, jobId, attempt }: Partial<JobFacts>) =>
+  jobId === undefined ? 'outside jobs' : `job ${jobId} (${jobName}), attempt ${attempt}`
 const seconds = (ms: number) => `${Math.round(ms / 100) / 10} s`
 
-const THEN = {
+const CHOICE = {
   ask: 'a person has to decide: holdfast effects list',
   repeat: 'it is repeated with the same idempotency key',
-  confirm: 'the handler asks the provider',
+  confirm: 'the provider is asked',
 } as const
 
 /** What the command's log says of each event. */
@@ -36,7 +37,7 @@ const lines: Lines = {
   'effect.uncertain': {
     level: 'warn',
     text: (event) =>
-      `${job(event)}: whether ${event.effect} "${event.key}" happened is not known; ${THEN[event.then]}`,
+      `${job(event)}: whether ${event.effect} "${event.key}" happened is not known; ${CHOICE[event.choice]}`,
   },
   'result.altered': {
     level: 'warn',
@@ -44,7 +45,10 @@ const lines: Lines = {
   },
   'job.discarded': {
     level: 'error',
-    text: (event) => `${job(event)} discarded (${event.reason}); decide: holdfast jobs retry ${event.jobId}`,
+    text: (event) => {
+      const how = event.reason === 'effect-uncertain' ? 'effects list --job' : 'jobs retry'
+      return `${job(event)} discarded (${event.reason}); decide: holdfast ${how} ${event.jobId}`
+    },
   },
   'job.cancelled': { level: 'info', text: (event) => `${job(event)} cancelled: ${event.reason}` },
   'job.snoozed': { level: 'debug', text: (event) => `${job(event)} snoozed for ${seconds(event.inMs)}` },

@@ -4,6 +4,9 @@ import { version } from '../app/version.ts'
 import { usageError } from './cli-error.ts'
 import { check } from './commands/check.ts'
 import { dev } from './commands/dev.ts'
+import { effectsList } from './commands/effects-list.ts'
+import { effectsResolve } from './commands/effects-resolve.ts'
+import { effectsShow } from './commands/effects-show.ts'
 import { jobsCancel } from './commands/jobs-cancel.ts'
 import { jobsDiscard } from './commands/jobs-discard.ts'
 import { jobsList } from './commands/jobs-list.ts'
@@ -40,6 +43,7 @@ const jobCommands = {
   move: jobsMove,
   prune: jobsPrune,
 }
+const effectCommands = { list: effectsList, show: effectsShow, resolve: effectsResolve }
 const queueCommands = { list: queuesList, pause: queuesPause, resume: queuesResume }
 
 // Maps, not objects: `holdfast constructor` is no command.
@@ -48,6 +52,13 @@ const groups = new Map<string, Group>([
   [
     'jobs',
     { description: 'Look at jobs and decide about them', commands: new Map(Object.entries(jobCommands)) },
+  ],
+  [
+    'effects',
+    {
+      description: 'Look at effects on the outside, and decide about those in doubt',
+      commands: new Map(Object.entries(effectCommands)),
+    },
   ],
   [
     'queues',

@@ -65,7 +65,8 @@ export interface Listener {
 
 /** Owns connections to one database. The contract of `adapters/pg.ts` and `adapters/pglite.ts`. */
 export interface Driver extends Queryable {
-  readonly kind: 'pg' | 'pglite'
+  /** Whose connections it was given. */
+  readonly kind: 'pg' | 'postgres-js' | 'pglite'
   /** True if statements, heartbeats and listening share one connection (PGlite). */
   readonly singleConnection: boolean
   /** How many connections a pool of the user's can give, sessions and listeners included; infinite without one. */

@@ -38,6 +38,49 @@ describe('mapping what a driver throws', () => {
     expect(mapError(pgError(code), write)).toMatchObject({ code: 'DATABASE', sqlState: code })
   })
 
+  it.each<[string, (error: Error) => unknown]>([
+    ['Drizzle, MikroORM', (cause) => new Error('Failed query', { cause })],
+    ['TypeORM', (driverError) => Object.assign(new Error('QueryFailedError'), { driverError })],
+    ['Sequelize', (original) => Object.assign(new Error('SequelizeDatabaseError'), { original })],
+    [
+      'Prisma',
+      ({ message, ...said }) =>
+        Object.assign(new Error('Raw query failed'), {
+          code: 'P2010',
+          meta: {
+            driverAdapterError: {
+              cause: {
+                kind: 'postgres',
+                ...said,
+                originalCode: said['code' as never],
+                originalMessage: message,
+              },
+            },
+          },
+        }),
+    ],
+  ])('finds what PostgreSQL said inside the error of %s', (_, wrap) => {
+    const said = pgError('HF002', 'no application has registered it', 'mail.send')
+
+    expect(mapError(wrap(said), write)).toMatchObject({ code: 'UNKNOWN_JOB', jobName: 'mail.send' })
+    expect(mapError(wrap(pgError('25P02')), write)).toMatchObject({ code: 'TRANSACTION_ABORTED' })
+    expect(isRetryable(wrap(pgError('40P01')))).toBe(true)
+  })
+
+  it('takes no code of an ORM, and none inside an error of ours, for one of PostgreSQL', () => {
+    expect(mapError(Object.assign(new Error(), { code: 'P2028' }), write)).toMatchObject({
+      code: 'OUTCOME_UNKNOWN',
+    })
+    expect(isRetryable(new ClosedError({ what: 'app' }, { cause: pgError('40P01') }))).toBe(false)
+  })
+
+  it('does not follow a cause that leads back', () => {
+    const error = new Error('round')
+    error.cause = error
+
+    expect(mapError(error, read)).toMatchObject({ code: 'UNAVAILABLE' })
+  })
+
   it('maps an aborted transaction', () => {
     expect(mapError(pgError('25P02'), write)).toMatchObject({ code: 'TRANSACTION_ABORTED' })
   })

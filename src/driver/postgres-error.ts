@@ -31,8 +31,8 @@ const OBJECT_MISSING = new Set(['42P01', '3F000', '42883', '42703'])
 const RETRYABLE = new Set(['40001', '40P01', '55P03'])
 /** Classes whose messages name objects and settings, never values. */
 const SAFE_DETAIL = /^(?:28|3D|3F|42|53|54|55|58)/
-/** No class starts with E, but codes of Node do: EPIPE. */
-const SQLSTATE = /^[0-9A-DF-Z][0-9A-Z]{4}$/
+/** No class starts with E, but codes of Node do: EPIPE; and of those with P only P0, while Prisma has P2010. */
+const SQLSTATE = /^(?:P0|[0-9A-DF-OQ-Z][0-9A-Z])[0-9A-Z]{3}$/
 
 /**
  * Turns whatever a driver threw into an error of ours: the one place where SQLSTATEs are read. `cause` is
@@ -44,15 +44,16 @@ const SQLSTATE = /^[0-9A-DF-Z][0-9A-Z]{4}$/
 export function mapError(error: unknown, statement: FailedStatement): HoldfastError {
   if (error instanceof HoldfastError) return error
   const options = { cause: error }
-  const sqlState = sqlStateOf(error)
-  if (sqlState === undefined || isConnectionLost(sqlState)) {
+  const said = findPostgresError(error)
+  const sqlState = said?.sqlState
+  if (said === undefined || sqlState === undefined || isConnectionLost(sqlState)) {
     const harmless = !statement.sent || statement.repeatable || NOTHING_RUN.has(sqlState ?? '')
     const facts = { operation: statement.operation }
     return harmless ? new UnavailableError(facts, options) : new OutcomeUnknownError(facts, options)
   }
   if (sqlState === '25P02') return new TransactionAbortedError(options)
   if (sqlState.startsWith('HF')) {
-    const own = ownError(sqlState, error, options)
+    const own = ownError(said, options)
     if (own) return own
   }
   if (OBJECT_MISSING.has(sqlState) && statement.schema !== undefined) {
@@ -61,7 +62,7 @@ export function mapError(error: unknown, statement: FailedStatement): HoldfastEr
       options,
     )
   }
-  const detail = SAFE_DETAIL.test(sqlState) ? truncateUtf8(redactText(messageOf(error)), 300) : undefined
+  const detail = SAFE_DETAIL.test(sqlState) ? truncateUtf8(redactText(said.message), 300) : undefined
   return new DatabaseError({ sqlState, operation: statement.operation, detail }, options)
 }
 
@@ -79,8 +80,46 @@ export function isConnectionError(error: unknown): boolean {
 
 /** The SQLSTATE of what a driver threw; `undefined` if the error is not PostgreSQL's. */
 export function sqlStateOf(error: unknown): string | undefined {
-  const code = propertyOf(error, 'code')
-  return typeof code === 'string' && SQLSTATE.test(code) ? code : undefined
+  return findPostgresError(error)?.sqlState
+}
+
+/** What PostgreSQL said. */
+export interface PostgresError {
+  readonly sqlState: string
+  readonly message: string
+  readonly detail: unknown
+}
+
+/**
+ * Where the error of the driver is inside that of an ORM: `cause` (Drizzle, MikroORM, Prisma's adapter),
+ * `driverError` (TypeORM), `original` (Sequelize), `meta` and `driverAdapterError` (Prisma).
+ */
+const WRAPPINGS = ['cause', 'driverError', 'original', 'meta', 'driverAdapterError']
+const DEEPEST_WRAPPING = 5
+
+/** Finds PostgreSQL's own error in what a driver or ORM threw; `undefined` if there is none. */
+export function findPostgresError(error: unknown, depth = 0): PostgresError | undefined {
+  if (error instanceof HoldfastError && !(error instanceof DatabaseError)) return undefined
+  // Prisma's adapter keeps the code apart, since its own is for people: P2010.
+  const code = [propertyOf(error, 'originalCode'), propertyOf(error, 'code')].find(isSqlState)
+  if (code !== undefined) {
+    const message = propertyOf(error, 'originalMessage') ?? propertyOf(error, 'message')
+    return {
+      sqlState: code,
+      message: typeof message === 'string' ? message : '',
+      detail: propertyOf(error, 'detail'),
+    }
+  }
+  if (depth === DEEPEST_WRAPPING) return undefined
+  for (const name of WRAPPINGS) {
+    const found = findPostgresError(propertyOf(error, name), depth + 1)
+    if (found) return found
+  }
+  return undefined
+}
+
+function isSqlState(code: unknown): code is string {
+  return typeof code === 'string' && SQLSTATE.test(code)
 }
 
 function isConnectionLost(sqlState: string): boolean {
@@ -88,21 +127,15 @@ function isConnectionLost(sqlState: string): boolean {
 }
 
 /** Errors that our own SQL functions raise. HF001: `message` is `field: problem`. HF002: `detail` is the job's name. */
-function ownError(sqlState: string, error: unknown, options: ErrorOptions): HoldfastError | undefined {
-  const message = messageOf(error)
+function ownError(said: PostgresError, options: ErrorOptions): HoldfastError | undefined {
+  const { sqlState, message, detail } = said
   if (sqlState === 'HF001') {
     const end = message.indexOf(': ')
     const field = end < 0 ? 'argument' : message.slice(0, end)
     return new InvalidArgumentError({ field, problem: end < 0 ? message : message.slice(end + 2) }, options)
   }
-  if (sqlState === 'HF002')
-    return new UnknownJobError({ jobName: String(propertyOf(error, 'detail')) }, options)
+  if (sqlState === 'HF002') return new UnknownJobError({ jobName: String(detail) }, options)
   return undefined
-}
-
-function messageOf(error: unknown): string {
-  const message = propertyOf(error, 'message')
-  return typeof message === 'string' ? message : ''
 }
 
 function propertyOf(error: unknown, name: string): unknown {

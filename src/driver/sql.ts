@@ -38,6 +38,7 @@ const objectNames = [
   'audit',
   'checkpoint',
   'effect',
+  'effect_question',
   'effect_state',
   'ensure_partitions',
   'enqueue_alike_jobs',

@@ -1,3 +1,4 @@
+import { monotonicMs } from '../base/clock.ts'
 import { JobCancelledError, LeaseLostError } from '../base/errors.ts'
 import { type Database, run, runOne } from '../driver/operation.ts'
 import { askEffect } from './sql/ask-effect.ts'
@@ -20,16 +21,23 @@ export interface CallEnd {
   readonly error: string | null
 }
 
+/** A call in doubt that another may take over from. */
+export interface Taken {
+  readonly call: string
+  /** The provider says that it did not happen, nor any before it: there is no doubt about them any more. */
+  readonly isRefuted: boolean
+}
+
 /** Where the ledger is written: for an attempt, each write checks its fence. */
 export interface EffectStore {
-  /** True if the effect is this call's: `takes` names the call in doubt that it may take over from. */
-  begin(effect: EffectId, call: string, takes: string | null): Promise<boolean>
+  /** True if the effect is this call's. */
+  begin(effect: EffectId, call: string, taken: Taken | null): Promise<boolean>
   find(effect: EffectId): Promise<FoundEffect | undefined>
-  /** True if it is recorded; false if a later call has taken the effect over. */
+  /** True if this has recorded it; false if it was recorded before, or a later call has taken the effect over: look. */
   record(effect: EffectId, call: string, result: string): Promise<boolean>
   end(effect: EffectId, call: string, how: CallEnd): Promise<void>
-  /** Notes that a person has to decide. */
-  ask(effect: EffectId, call: string): Promise<void>
+  /** Notes that a person has to decide. False if the call is not in doubt any more: look again. */
+  ask(effect: EffectId, call: string): Promise<boolean>
   /** True for a call that this attempt made itself. */
   isOwn(found: FoundEffect): boolean
 }
@@ -64,8 +72,9 @@ export class AttemptEffects implements EffectStore {
     this.#ids = ids
   }
 
-  async begin(effect: EffectId, call: string, takes: string | null): Promise<boolean> {
-    const answer = await runOne(this.#database, beginEffect, { ...this.#ids, ...effect, call, takes })
+  async begin(effect: EffectId, call: string, taken: Taken | null): Promise<boolean> {
+    const params = { ...this.#ids, ...effect, call, ...takenParams(taken) }
+    const answer = await runOne(this.#database, beginEffect, params)
     requireLive(answer, this.#ids)
     return answer.began
   }
@@ -84,8 +93,10 @@ export class AttemptEffects implements EffectStore {
     await runOne(this.#database, endEffect, { ...this.#ids, ...effect, call, ...how })
   }
 
-  async ask(effect: EffectId, call: string): Promise<void> {
-    await runOne(this.#database, askEffect, { ...effect, call, jobId: this.#ids.jobId })
+  async ask(effect: EffectId, call: string): Promise<boolean> {
+    const answer = await runOne(this.#database, askEffect, { ...this.#ids, ...effect, call })
+    requireLive(answer, this.#ids)
+    return answer.asked
   }
 
   isOwn(found: FoundEffect): boolean {
@@ -97,15 +108,22 @@ export class AttemptEffects implements EffectStore {
 export class OutsideEffects implements EffectStore {
   readonly #database: Database
   readonly #holdMs: number
+  readonly #onHeld: (sinceMs: number) => void
 
-  constructor(database: Database, holdMs: number) {
+  /** `onHeld` is told of each hold, and since when it may be counted on by the monotonic clock. */
+  constructor(database: Database, holdMs: number, onHeld: (sinceMs: number) => void) {
     this.#database = database
     this.#holdMs = holdMs
+    this.#onHeld = onHeld
   }
 
-  async begin(effect: EffectId, call: string, takes: string | null): Promise<boolean> {
-    const holdMs = this.#holdMs
-    return (await runOne(this.#database, beginEffectOutside, { ...effect, call, takes, holdMs })).began
+  async begin(effect: EffectId, call: string, taken: Taken | null): Promise<boolean> {
+    const params = { ...effect, call, ...takenParams(taken), holdMs: this.#holdMs }
+    // PostgreSQL counts from a moment that is not before this one.
+    const sentMs = monotonicMs()
+    const { began } = await runOne(this.#database, beginEffectOutside, params)
+    if (began) this.#onHeld(sentMs)
+    return began
   }
 
   async find(effect: EffectId): Promise<FoundEffect | undefined> {
@@ -121,9 +139,15 @@ export class OutsideEffects implements EffectStore {
   }
 
   /** No job waits: whoever called is told by the error. */
-  async ask(): Promise<void> {}
+  async ask(): Promise<boolean> {
+    return true
+  }
 
   isOwn(): boolean {
     return false
   }
+}
+
+function takenParams(taken: Taken | null) {
+  return { takes: taken?.call ?? null, refuted: taken?.isRefuted ?? false }
 }

@@ -16,12 +16,18 @@ export class EffectUncertainError extends HoldfastError {
   readonly code = 'EFFECT_UNCERTAIN'
   readonly effect: string
   readonly key: string
+  /** Empty where there are no tenants. */
+  readonly tenant: string
   /** What the provider was given at the call in doubt: ask it by this. */
   readonly idempotencyKey: string
   readonly intendedAt: Date
 
   constructor(
-    facts: EffectFacts & { readonly idempotencyKey: string; readonly intendedAt: Date },
+    facts: EffectFacts & {
+      readonly tenant: string
+      readonly idempotencyKey: string
+      readonly intendedAt: Date
+    },
     options?: ErrorOptions,
   ) {
     super(
@@ -31,6 +37,7 @@ export class EffectUncertainError extends HoldfastError {
     )
     this.effect = facts.effect
     this.key = facts.key
+    this.tenant = facts.tenant
     this.idempotencyKey = facts.idempotencyKey
     this.intendedAt = facts.intendedAt
   }
@@ -55,7 +62,64 @@ export class EffectBusyError extends HoldfastError {
   }
 }
 
-/** The job is completed, or its attempt over: its context takes nothing more. Nothing was sent. */
+/** Reason of the signal of an effect outside jobs: its call took longer than it is held for, and others may take over. */
+export class EffectTimeoutError extends HoldfastError {
+  override readonly name = 'EffectTimeoutError'
+  readonly code = 'EFFECT_TIMEOUT'
+  readonly effect: string
+  readonly key: string
+  readonly holdMs: number
+
+  constructor(facts: EffectFacts & { readonly holdMs: number }, options?: ErrorOptions) {
+    super(
+      `the call of ${facts.effect} "${facts.key}" did not end within ${facts.holdMs} ms; give it a longer "holdMs"`,
+      options,
+    )
+    this.effect = facts.effect
+    this.key = facts.key
+    this.holdMs = facts.holdMs
+  }
+}
+
+/**
+ * The job was discarded because nobody knows whether an effect of it happened, and nobody has decided since: to run it
+ * again would only ask again. Nothing was changed.
+ */
+export class EffectUndecidedError extends HoldfastError {
+  override readonly name = 'EffectUndecidedError'
+  readonly code = 'EFFECT_UNDECIDED'
+  readonly jobId: string
+  readonly effect: string
+  readonly key: string
+  readonly tenant: string
+
+  constructor(
+    facts: EffectFacts & { readonly jobId: string; readonly tenant: string },
+    options?: ErrorOptions,
+  ) {
+    const { effect, key, tenant, jobId } = facts
+    const named = `${asArgument(effect)} ${asArgument(key)}${tenant === '' ? '' : ` --tenant ${asArgument(tenant)}`}`
+    super(
+      `whether ${effect} "${key}" of job ${jobId} happened is not known; find out, then: ` +
+        `holdfast effects resolve ${named} --happened (or --repeat) --reason "how you know"`,
+      options,
+    )
+    this.jobId = jobId
+    this.effect = effect
+    this.key = key
+    this.tenant = tenant
+  }
+}
+
+/** As a shell takes it. */
+function asArgument(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+}
+
+/**
+ * The job is completed or decided about, its attempt over, or another `ctx.commit` under way: the context takes this no
+ * more. Nothing was sent, or all of it rolled back.
+ */
 export class AttemptEndedError extends HoldfastError {
   override readonly name = 'AttemptEndedError'
   readonly code = 'ATTEMPT_ENDED'

@@ -45,6 +45,7 @@ async function earlier(database: Database, effect: EffectId): Promise<unknown> {
   throw new EffectUncertainError({
     effect: name,
     key,
+    tenant,
     idempotencyKey: idempotencyKeyOf(tenant, name, key),
     intendedAt: found?.intendedAt ?? new Date(),
   })

@@ -9,8 +9,10 @@ export interface ContextData {
 /** How a job is enqueued. Everything is checked before anything is sent. */
 export interface EnqueueOptions {
   /**
-   * Your open transaction: a `pg` client, a PGlite transaction, or the `tx` of `app.transaction`. The job is
-   * stored by it and commits or rolls back with it, to a savepoint too. Default: a transaction of its own.
+   * Your open transaction, as your driver or ORM gives it: a `pg` client after `begin`; the `sql` of postgres.js's
+   * `begin`; the `tx`, `trx`, entity manager or transaction of PGlite, Drizzle, Kysely, Knex, TypeORM, MikroORM,
+   * Sequelize or Prisma 7. The job is stored by it and commits or rolls back with it, to a savepoint too. Await the
+   * enqueue: one that comes after the end is refused. Default: a transaction of its own.
    */
   readonly tx?: unknown
   /** Queue to put it in. Default: the job's. Must be configured in the application. */

@@ -17,8 +17,25 @@ export interface JobEnd {
   readonly finishedAt: Date
 }
 
+/** How far a job has come, as its handler told by `ctx.progress`. */
+export interface JobProgress {
+  /** 0 to 1; never falls, over all attempts. */
+  readonly fraction: number
+  readonly note: string | null
+  readonly updatedAt: Date
+}
+
 /** A job as it is now. */
-export type JobSnapshot = Omit<FoundJob, 'state'> & { readonly state: JobState }
+export type JobSnapshot = Omit<
+  FoundJob,
+  'state' | 'checkpoint' | 'progress' | 'progressNote' | 'progressAt'
+> & {
+  readonly state: JobState
+  /** What `ctx.checkpoint` kept last; `undefined` if nothing. */
+  readonly checkpoint: unknown
+  /** `undefined` if the handler never told. */
+  readonly progress: JobProgress | undefined
+}
 
 const MAX_ID = 2n ** 63n - 1n
 const POLL_FIRST_MS = 20
@@ -40,7 +57,7 @@ export class JobHandle {
   /** The job as it is now; `undefined` if there is none, or its retention is over. */
   async get(): Promise<JobSnapshot | undefined> {
     const [job] = await run(this.#services.database, findJob, { jobId: this.id })
-    return job as JobSnapshot | undefined
+    return job === undefined ? undefined : snapshotOf(job)
   }
 
   /**
@@ -73,5 +90,14 @@ export class JobHandle {
    */
   async cancel(options: { readonly reason?: string } = {}): Promise<CancelAnswer> {
     return await cancel(this.id, options.reason, this.#services)
+  }
+}
+
+function snapshotOf({ progress, progressNote: note, progressAt: updatedAt, ...job }: FoundJob): JobSnapshot {
+  return {
+    ...job,
+    state: job.state as JobState,
+    checkpoint: job.checkpoint ?? undefined,
+    progress: progress === null || updatedAt === null ? undefined : { fraction: progress, note, updatedAt },
   }
 }

@@ -1,5 +1,5 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
-import { type InputIssue, InvalidArgumentError } from '../base/errors.ts'
+import { type InputIssue, InvalidArgumentError, InvalidInputError } from '../base/errors.ts'
 
 export type Validation<T = unknown> =
   | { readonly value: T; readonly issues: undefined }
@@ -28,6 +28,22 @@ export function validate(schema: StandardSchemaV1, value: unknown): Validation |
   } catch (error) {
     return toIssue(error)
   }
+}
+
+/**
+ * The result of a job as its schema gives it; as it is, without a schema or a result.
+ *
+ * @throws {InvalidInputError} The schema refuses it.
+ */
+export async function validateResult(
+  job: { readonly name: string; readonly result?: StandardSchemaV1 | undefined },
+  value: unknown,
+): Promise<unknown> {
+  if (job.result === undefined || value === undefined) return value
+  const valid = await validate(job.result, value)
+  if (valid.issues !== undefined)
+    throw new InvalidInputError({ job: `${job.name} (result)`, issues: valid.issues })
+  return valid.value
 }
 
 function toValidation(answer: StandardSchemaV1.Result<unknown>): Validation {

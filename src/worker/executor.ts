@@ -3,7 +3,7 @@ import { isInstance } from '../base/error-text.ts'
 import { type InputIssue, InvalidInputError, JobTimeoutError, ShutdownError } from '../base/errors.ts'
 import { startTimer } from '../base/sleep.ts'
 import type { AnyJob } from '../jobs/define-job.ts'
-import { validate } from '../jobs/validate.ts'
+import { validate, validateResult } from '../jobs/validate.ts'
 import type { ClaimedJob } from './claimed-job.ts'
 import { type ContextServices, HandlerContext } from './handler-context.ts'
 import {
@@ -12,6 +12,7 @@ import {
   decideOutcome,
   type Ending,
   type Outcome,
+  type UndecidedOutcome,
 } from './outcome.ts'
 import { needsPreparation, prepare } from './prepare.ts'
 
@@ -34,7 +35,7 @@ export interface Attempt {
 
 /** How an attempt ended. `abandoned`: its handler has not returned and is still somewhere. */
 export interface AttemptEnd {
-  readonly outcome: Outcome | CommittedOutcome
+  readonly outcome: Outcome | CommittedOutcome | UndecidedOutcome
   readonly error: unknown
   readonly durationMs: number
   /** By the monotonic clock. */
@@ -120,6 +121,7 @@ class RunningAttempt implements Attempt {
 
   interrupt(): void {
     this.context.abort(new ShutdownError())
+    this.context.work?.stopAsking()
     this.#decide({ kind: 'interrupted' }, true)
   }
 
@@ -128,30 +130,34 @@ class RunningAttempt implements Attempt {
     const checked = validate(job.input, this.claimed.input)
     const { value, issues } = checked instanceof Promise ? await checked : checked
     if (issues !== undefined) throw new InputRefused(job, issues)
-    if (needsPreparation(job, this.#services)) await prepare(job, value, this.context, this.#services)
     if (this.claimed.hasCheckpoint) await this.context.readCheckpoint()
+    if (needsPreparation(job, this.#services)) await prepare(job, value, this.context, this.#services)
     const result = await job.handler(this.context, value)
-    if (job.result === undefined || result === undefined) return result
-    const valid = await validate(job.result, result)
-    if (valid.issues !== undefined) {
-      throw new InvalidInputError({ job: `${job.name} (result)`, issues: valid.issues })
-    }
-    return valid.value
+    return job.result === undefined ? result : await validateResult(job, result)
   }
 
   #returned(value: unknown): void {
     const { decision, abortReason, work } = this.context
-    if (work !== undefined)
-      this.#decide({ kind: 'returned', value, late: abortReason instanceof JobTimeoutError })
-    else if (decision !== undefined) this.#decide({ kind: 'decided', decision })
-    else if (abortReason !== undefined) {
+    const underWay = work?.underWay
+    // What the handler has begun and not waited for: its failure is the attempt's.
+    if (underWay !== undefined) {
+      void underWay.then((failure) => {
+        if (failure === undefined) this.#returned(value)
+        else this.#threw(failure.error)
+      })
+    } else if (decision !== undefined) this.#decide({ kind: 'decided', decision })
+    else if (work !== undefined || abortReason !== undefined) {
       this.#decide({ kind: 'returned', value, late: abortReason instanceof JobTimeoutError })
     } else this.#end(completedOutcome(value, false), undefined, false)
   }
 
   #threw(error: unknown): void {
-    const { decision, abortReason } = this.context
+    const { abortReason, work } = this.context
     if (isInstance(error, InputRefused)) return this.#end(error.outcome, undefined, false)
+    const underWay = work?.underWay
+    // One of several effects has failed: what became of the others can still be recorded.
+    if (underWay !== undefined) return void underWay.then(() => this.#threw(error))
+    const { decision } = this.context
     if (decision !== undefined) return this.#decide({ kind: 'decided', decision })
     if (abortReason instanceof JobTimeoutError) return this.#decide({ kind: 'timed-out', error: abortReason })
     if (abortReason instanceof ShutdownError) return this.#decide({ kind: 'interrupted' })
@@ -159,14 +165,15 @@ class RunningAttempt implements Attempt {
   }
 
   #decide(ending: Ending, abandoned = false): void {
-    const finishing = this.context.work?.finishing
-    // The handler's own commit is on its way: what becomes of that decides.
-    if (finishing !== undefined) void finishing.then(() => this.#decide(ending, abandoned))
+    const deciding = this.context.work?.deciding
+    // A commit of the handler's is on its way: what becomes of that comes first.
+    if (deciding !== undefined) void deciding.then(() => this.#decide(ending, abandoned))
     else this.#end(this.#outcomeOf(ending), 'error' in ending ? ending.error : undefined, abandoned)
   }
 
-  #outcomeOf(given: Ending): Outcome | CommittedOutcome {
+  #outcomeOf(given: Ending): AttemptEnd['outcome'] {
     const { decision, work } = this.context
+    if (work?.undecided !== undefined) return { to: 'undecided' }
     if (work?.committed !== undefined) {
       const late = this.context.abortReason instanceof JobTimeoutError
       return { to: 'committed', late, altered: work.committed.altered }
@@ -177,7 +184,7 @@ class RunningAttempt implements Attempt {
     return decideOutcome(ending, { attempt, maxAttempts, retry: this.#job?.retry })
   }
 
-  #end(outcome: Outcome | CommittedOutcome, error: unknown, abandoned: boolean): void {
+  #end(outcome: AttemptEnd['outcome'], error: unknown, abandoned: boolean): void {
     if (this.#isOver) return
     this.#isOver = true
     this.context.work?.end()

@@ -14,9 +14,8 @@ import { saveCheckpoint } from '../jobs/sql/save-checkpoint.ts'
 import { saveProgress } from '../jobs/sql/save-progress.ts'
 import type { EnqueueParts, Transaction } from '../jobs/transaction.ts'
 
-/** How long the fate of a commit without an answer is asked for. */
-const DECIDE_MS = 30_000
-const DECIDE_WAIT_MAX_MS = 1000
+/** Longest wait between two questions about a commit whose answer was lost. */
+const ASK_WAIT_MAX_MS = 1000
 
 /** What an attempt writes through, beside its outcome. */
 export interface WriteServices {
@@ -30,6 +29,22 @@ export interface WriteServices {
   readonly databaseOf: (tx: unknown) => Database
   /** How long PostgreSQL lets such a transaction do nothing: a hung one keeps its lease from being rescued. */
   readonly idleMs: number | undefined
+}
+
+/** The answer to a commit that completes its job was lost, and so was the chance to ask; `cause` is the lost answer. */
+export class UndecidedCommitError extends Error {
+  override readonly name = 'UndecidedCommitError'
+}
+
+/** What a commit that completes its job needs to know. */
+export interface CommitFacts {
+  /** By the monotonic clock. */
+  readonly startedMs: number
+  readonly late: () => boolean
+  /** Called right before the completion is sent; may refuse it by throwing. From then on the outcome is PostgreSQL's. */
+  readonly completing: () => void
+  /** False once nobody may ask any more what became of a commit without an answer: the lease is lost, or the worker ends. */
+  readonly mayAsk: () => boolean
 }
 
 /** What is stored of a commit, and what its caller gets. */
@@ -54,13 +69,14 @@ export class FencedWrites {
     this.#parts = parts
   }
 
-  async checkpoint(value: unknown): Promise<void> {
+  async checkpoint(value: unknown): Promise<unknown> {
     const options = { field: 'checkpoint', maxBytes: limits.checkpointBytes.default }
     const json = toStorableJson(value, options)
     requireLive(
       await runOne(this.#services.database, saveCheckpoint, { ...this.#ids, value: json }),
       this.#ids,
     )
+    return JSON.parse(json)
   }
 
   async progress(fraction: number, note: string | undefined): Promise<void> {
@@ -75,7 +91,7 @@ export class FencedWrites {
   }
 
   async fence(tx: unknown): Promise<void> {
-    await this.#fence(this.#services.databaseOf(tx))
+    await this.#fence(this.#services.databaseOf(tx), null)
   }
 
   async transaction<T>(fn: (tx: Transaction) => Promise<T> | T): Promise<T> {
@@ -83,15 +99,13 @@ export class FencedWrites {
   }
 
   /**
-   * Runs `fn` and completes the job in one transaction. `completing` is told right before the completion is sent, and may
-   * refuse it by throwing; from then on the outcome is PostgreSQL's.
+   * Runs `fn` and completes the job in one transaction.
+   *
+   * @throws {UndecidedCommitError} Nobody can tell whether it was committed.
    */
-  async commit(
-    fn: (tx: Transaction) => unknown,
-    facts: { readonly startedMs: number; readonly late: () => boolean; readonly completing: () => void },
-  ): Promise<Committed> {
+  async commit(fn: (tx: Transaction) => unknown, facts: CommitFacts): Promise<Committed> {
     let committed: Committed | undefined
-    const { startedMs, completing, late } = facts
+    const { startedMs, completing, late, mayAsk } = facts
     try {
       await this.#transact(async (tx, inside) => {
         const value = resultOf(await fn(tx))
@@ -110,7 +124,7 @@ export class FencedWrites {
       })
     } catch (error) {
       if (committed === undefined || !(error instanceof OutcomeUnknownError)) throw error
-      if (!(await this.#wasCommitted(error)))
+      if (!(await this.#wasCommitted(error, mayAsk)))
         throw new UnavailableError({ operation: 'commit' }, { cause: error })
     }
     return committed as unknown as Committed
@@ -119,41 +133,35 @@ export class FencedWrites {
   async #transact<T>(fn: (tx: Transaction, inside: Database) => Promise<T>): Promise<T> {
     const { transact, idleMs } = this.#services
     return await transact(async (tx, inside) => {
-      if (idleMs !== undefined) await inside.queryable.query(SET_IDLE, [String(idleMs)])
-      await this.#fence(inside)
+      await this.#fence(inside, idleMs ?? null)
       return await fn(tx, inside)
     }, this.#parts)
   }
 
-  async #fence(database: Database): Promise<void> {
-    requireLive(await runOne(database, fenceAttempt, this.#ids), this.#ids)
+  async #fence(database: Database, idleMs: number | null): Promise<void> {
+    requireLive(await runOne(database, fenceAttempt, { ...this.#ids, idleMs }), this.#ids)
   }
 
   /**
    * What became of a commit whose answer was lost. The lease is waited for: while the transaction lives, it holds it. A
-   * lease that is gone was taken by a rescue, or ended with its last job, after that transaction.
-   *
-   * @throws {OutcomeUnknownError} The database did not say in time.
+   * lease that is gone was taken by a rescue, or ended with its last job, after that transaction. Asked for as long as
+   * it may be: a commit on its way could still complete a job that had been given a retry meanwhile.
    */
-  async #wasCommitted(lost: OutcomeUnknownError): Promise<boolean> {
+  async #wasCommitted(lost: OutcomeUnknownError, mayAsk: () => boolean): Promise<boolean> {
     const { jobId, token } = this.#ids
-    const untilMs = monotonicMs() + DECIDE_MS
-    for (let waitMs = 20; ; waitMs = Math.min(DECIDE_WAIT_MAX_MS, waitMs * 2)) {
+    for (let waitMs = 20; mayAsk(); waitMs = Math.min(ASK_WAIT_MAX_MS, waitMs * 2)) {
       try {
         return await this.#services.transact(async (_, inside) => {
           await run(inside, lockLease, { token })
           return (await run(inside, findCompletion, { jobId, token })).length > 0
         }, this.#parts)
       } catch {
-        if (monotonicMs() > untilMs) throw lost
         await sleep(waitMs)
       }
     }
+    throw new UndecidedCommitError('the database did not say whether it committed', { cause: lost })
   }
 }
-
-/** Of the transaction only; PostgreSQL ends the session then, and the lease is free. */
-const SET_IDLE = `select pg_catalog.set_config('idle_in_transaction_session_timeout', $1::text, true)`
 
 const FRACTION = {
   default: undefined,

@@ -10,6 +10,7 @@ import { contextData, type JobContext, noContext, type RunningJob } from '../job
 import type { AnyJob, JobInput } from '../jobs/define-job.ts'
 import type { ContextData, EnqueueAnswer, EnqueueOptions } from '../jobs/enqueue-options.ts'
 import type { Transaction } from '../jobs/transaction.ts'
+import { validateResult } from '../jobs/validate.ts'
 import { noValues, type Resources, type ResourceValues } from '../resources/resources.ts'
 import { AttemptWork, type WorkServices } from './attempt-work.ts'
 import type { ClaimedJob } from './claimed-job.ts'
@@ -160,34 +161,43 @@ export class HandlerContext implements JobContext<ResourceValues, EffectName> {
     return this.context === noContext ? facts : { ...facts, context: this.context }
   }
 
-  async effect<T>(
+  effect<T>(
     name: OutsideEffect,
     options: EffectOptions<T>,
     fn: (call: EffectCall) => T | Promise<T>,
   ): Promise<T> {
-    return (await this.#use().effect(name, options as EffectOptions<never>, fn)) as T
+    return this.#begin(
+      async (work) => await work.effect(name, options as EffectOptions<never>, fn),
+    ) as Promise<T>
   }
 
-  async transaction<T>(fn: (tx: Transaction) => T | Promise<T>): Promise<T> {
-    return await this.#use().transaction(fn)
+  transaction<T>(fn: (tx: Transaction) => T | Promise<T>): Promise<T> {
+    return this.#begin(async (work) => await work.transaction(fn))
   }
 
-  async commit<T>(fn: (tx: Transaction) => T | Promise<T>): Promise<T> {
-    return (await this.#use().commit(fn)) as T
+  commit<T>(fn: (tx: Transaction) => T | Promise<T>): Promise<T> {
+    return this.#begin(async (work) => await work.commit(fn)) as Promise<T>
   }
 
-  async fence(tx: unknown): Promise<void> {
-    await this.#use().fence(tx)
+  fence(tx: unknown): Promise<void> {
+    return this.#begin(async (work) => await work.fence(tx))
   }
 
-  async checkpoint(value: unknown): Promise<void> {
-    await this.#use().checkpoint(value)
-    this.#checkpoint = value
-    this.#job = undefined
+  checkpoint(value: unknown): Promise<void> {
+    return this.#begin(async (work) => {
+      this.#checkpoint = await work.checkpoint(value)
+      this.#job = undefined
+    })
   }
 
-  async progress(fraction: number, note?: string): Promise<void> {
-    await this.#use().progress(fraction, note)
+  progress(fraction: number, note?: string): Promise<void> {
+    return this.#begin(async (work) => await work.progress(fraction, note))
+  }
+
+  /** The attempt waits for it, even if the handler does not. */
+  #begin<T>(act: (work: AttemptWork) => Promise<T>): Promise<T> {
+    const work = this.#use()
+    return work.track(act(work))
   }
 
   #requireDeclared(effect: EffectName): void {
@@ -203,6 +213,9 @@ export class HandlerContext implements JobContext<ResourceValues, EffectName> {
       signal: () => this.signal,
       abortReason: () => this.#abortReason,
       isLate: () => this.#abortReason instanceof JobTimeoutError,
+      isDecided: () => this.decision !== undefined,
+      checkResult: async (value) =>
+        this.#definition === undefined ? value : await validateResult(this.#definition, value),
       requireDeclared: (effect) => this.#requireDeclared(effect),
       inherit: (options) => this.inheriting(options),
       notHappened: (effect, error) => this.#services.resources.notHappened(this.#definition, effect, error),

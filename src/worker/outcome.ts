@@ -49,6 +49,11 @@ export interface CommittedOutcome {
   readonly altered: string | undefined
 }
 
+/** What became of the handler's own commit is not known, and was asked for in vain. Nothing may be recorded. */
+export interface UndecidedOutcome {
+  readonly to: 'undecided'
+}
+
 export interface AttemptFacts {
   readonly attempt: number
   readonly maxAttempts: number

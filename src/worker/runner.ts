@@ -111,7 +111,7 @@ export class Runner {
     const handBackAtMs = monotonicMs() + graceMs
     await this.#emptyBy(() => handBackAtMs)
     for (const attempt of this.#attempts) attempt.interrupt()
-    // What is left waits for the answer to its own commit, which is bounded.
+    // What is left waits for the answer to a commit of its own: a statement's deadline, 30 s, or two.
     await this.#emptyBy(() => Number.POSITIVE_INFINITY)
   }
 
@@ -136,6 +136,9 @@ export class Runner {
     if (end.outcome.to === 'ready') events.emit('jobs.handedBack', { count: 1, why: 'interrupted' })
     const { outcome, error, durationMs, endedAtMs } = end
     if (outcome.to === 'committed') this.#options.onCommitted(claimed, outcome, durationMs)
+    // A rescue finds out: it waits for that transaction.
+    else if (outcome.to === 'undecided')
+      events.emit('worker.error', { during: "a job's own commit", error, retryInMs: 0 })
     else this.#settle({ job: claimed, durationMs, endedAtMs, outcome, error })
     this.#bySlot.get(claimed.queue)?.finished(end.durationMs)
   }

@@ -119,7 +119,7 @@ it('has a lease ended by a statement of its own when it was settled in parts, an
   const { traffic, sent, database } = setUp({
     claim_jobs: () => claimed,
     settle_completed: () => ({ refused: null, cancelled: null, closed: null }),
-    close_leases: () => ({ left: null }),
+    close_leases: () => ({ left: null, busy: null }),
   })
   const { jobs } = await traffic.trade(undefined, wants)
   expect(

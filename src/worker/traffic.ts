@@ -137,17 +137,26 @@ export class Traffic {
     return this.#finished.length > 0
   }
 
-  /** Ends the leases that were settled in parts. They stay known until that has worked. */
-  async closeFinished(database: Database): Promise<void> {
+  /**
+   * Ends the leases that were settled in parts. They stay known until that has worked.
+   *
+   * @returns How many are left to be tried again: a transaction of a handler that was left behind holds them.
+   */
+  async closeFinished(database: Database): Promise<number> {
+    const held: Lease[] = []
     while (this.#finished.length > 0) {
       const leases = this.#finished.slice(0, MAX_CLOSED)
       const tokens = leases.map((lease) => lease.token)
-      const { left } = await runOne(database, closeLeases, { workerId: this.#options.workerId(), tokens })
+      const answer = await runOne(database, closeLeases, { workerId: this.#options.workerId(), tokens })
+      const busy = new Set(answer.busy)
+      held.push(...leases.filter(({ token }) => busy.has(String(token))))
       this.#finished = this.#finished.filter((lease) => !leases.includes(lease))
-      for (const token of tokens) this.#open.delete(token)
+      for (const token of tokens) if (!busy.has(String(token))) this.#open.delete(token)
       // Something of it is neither here nor recorded: it goes back with what a lost answer hid.
-      if (left !== null) this.#compareAtMs = monotonicMs()
+      if (answer.left !== null) this.#compareAtMs = monotonicMs()
     }
+    this.#finished.push(...held.filter((lease) => this.#open.has(lease.token)))
+    return held.length
   }
 
   /** To be called when nothing will be claimed any more: jobs that a lost answer hid need not wait for a rescue. */

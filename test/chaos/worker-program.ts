@@ -29,8 +29,8 @@ events.on('job.parked', ({ jobId, fencingToken }) => recorded(jobId, fencingToke
 events.on('write.refused', ({ jobId, fencingToken, write }) =>
   note('refused', { job: jobId, token: fencingToken, write }),
 )
-events.on('effect.uncertain', ({ jobId, fencingToken, key, then }) =>
-  note('uncertain', { job: jobId, token: fencingToken, key, choice: then }),
+events.on('effect.uncertain', ({ jobId, fencingToken, key, choice }) =>
+  note('uncertain', { job: jobId, token: fencingToken, key, choice }),
 )
 events.on('lease.lost', (facts) => note('lost', { ...facts }))
 events.on('jobs.rescued', (facts) => note('rescued', { ...facts }))

@@ -1,10 +1,12 @@
 import { PGlite } from '@electric-sql/pglite'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
+import { createDriver } from '../../src/adapters/create-driver.ts'
 import { createPgDriver } from '../../src/adapters/pg.ts'
 import { createPgliteDriver } from '../../src/adapters/pglite.ts'
 import type { Driver, Queryable } from '../../src/driver/driver.ts'
 import { createDatabase } from '../support/database.ts'
 import { withResolvers } from '../support/eventually.ts'
+import { hostile } from './subjects/postgres-js.ts'
 
 interface Opened {
   readonly driver: Driver
@@ -21,8 +23,21 @@ afterEach(async () => {
 async function openPg(): Promise<Opened> {
   const database = await createDatabase({ migrated: false })
   cleanups.push(() => database.drop())
+  return opener(() => createPgDriver({ url: database.url }))
+}
+
+/** Over an instance whose parsers and transforms would spoil every answer. */
+async function openPostgresJs(): Promise<Opened> {
+  const database = await createDatabase({ migrated: false })
+  cleanups.push(() => database.drop())
+  const instance = hostile(database.url)
+  cleanups.push(async () => await instance.end())
+  return opener(() => createDriver(instance))
+}
+
+function opener(make: () => Driver): Opened {
   const another = (): Driver => {
-    const driver = createPgDriver({ url: database.url })
+    const driver = make()
     cleanups.push(() => driver.close())
     return driver
   }
@@ -40,12 +55,7 @@ async function openPglite(): Promise<Opened> {
   const instance = shared ?? new PGlite()
   shared = instance
   cleanups.push(() => instance.exec('drop table if exists note; reset all; unlisten *'))
-  const another = (): Driver => {
-    const driver = createPgliteDriver({ instance })
-    cleanups.push(() => driver.close())
-    return driver
-  }
-  return { driver: another(), another }
+  return opener(() => createPgliteDriver({ instance }))
 }
 
 async function withNotes(open: () => Promise<Opened>): Promise<Opened> {
@@ -72,6 +82,7 @@ function hear(driver: Driver, channel: string): Heard {
 
 describe.each([
   ['pg', openPg],
+  ['postgres-js', openPostgresJs],
   ['pglite', openPglite],
 ] as const)('%s', (kind, open) => {
   it('gives every column as the text PostgreSQL writes, or null', async () => {

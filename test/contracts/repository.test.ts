@@ -37,9 +37,17 @@ function linesWithMachinePaths(file: string, text: string): string[] {
 }
 
 describe('the repository', () => {
-  it('has a lock file that names no registry', () => {
-    const lock = fs.readFileSync(path.join(root, 'package-lock.json'), 'utf8')
-    expect(lock.split('\n').filter((line) => line.includes('"resolved"'))).toEqual([])
+  it('has lock files that name no registry', () => {
+    const locks = ownFiles().filter((file) => path.basename(file) === 'package-lock.json')
+    expect(locks).toEqual(expect.arrayContaining(['package-lock.json', 'test/prisma/package-lock.json']))
+    const named = locks.flatMap((file) =>
+      fs
+        .readFileSync(path.join(root, file), 'utf8')
+        .split('\n')
+        .filter((line) => line.includes('"resolved"'))
+        .map((line) => `${file}: ${line.trim()}`),
+    )
+    expect(named).toEqual([])
   })
 
   it('names no folder of somebody’s machine', () => {

@@ -74,7 +74,7 @@ class Place implements AsyncDisposable {
 
   /** How far a job has come, as anybody can see who asks. */
   async progress(jobId: string): Promise<number> {
-    return (await this.app.job(jobId).get())?.progress ?? 0
+    return (await this.app.job(jobId).get())?.progress?.fraction ?? 0
   }
 
   async reaches(jobId: string, fraction: number): Promise<void> {

@@ -171,7 +171,7 @@ describeEachHome('a producer', ({ open }) => {
       effects: [],
       run: () => expect.unreachable(),
     })
-    await using home = await open({ producers: [strict, confirm] })
+    await using home = await open({ jobs: [send], producers: [strict, confirm] })
     const stranger = { ...confirm }
     await expect(home.app.produce(strict, 1)).rejects.toMatchObject({
       code: 'INVALID_INPUT',

@@ -6,7 +6,7 @@ import { sql } from '../../driver/sql.ts'
  *
  * Its outcome moves to `attempt` under the same token, so the history stays, and the lease of that attempt, if
  * other jobs keep it open, still finds the job settled. A job that ended while it waited has no token: it gets a
- * negative one, which no claim ever has. If all attempts were used, one more is allowed.
+ * negative one, which no claim ever has. If all attempts were used, one more is allowed. What it asked is answered.
  *
  * No row: the job had not ended so, and nothing was changed. Runs inside the transaction that locked the outcome.
  */
@@ -28,6 +28,8 @@ export const requeueEndedJob = operation({
       update ${t.job} j set max_attempts = greatest(j.max_attempts, gone.attempts + 1)
       from gone where j.id = gone.job_id
       returning j.id, j.queue, j.priority, j.max_attempts, gone.attempts
+    ), answered as (
+      delete from ${t.effect_question} where job_id = any (array(select id from lifted))
     ), back as (
       insert into ${t.ready} (job_id, priority, attempts, crashes, care, queue)
       select id, priority, attempts, 0, case when attempts + 1 >= max_attempts then 1 else 0 end, queue from lifted

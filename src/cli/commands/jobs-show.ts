@@ -1,4 +1,4 @@
-import { showJob } from '../../admin/show-job.ts'
+import { type JobDetails, showJob } from '../../admin/show-job.ts'
 import { usageError } from '../cli-error.ts'
 import { command } from '../command.ts'
 import { jobLines } from '../job-lines.ts'
@@ -25,8 +25,16 @@ export const jobsShow = command({
       context: raw(context),
       result: raw(result),
       error: raw(error),
+      effects: details.effects,
+      checkpoint: raw(details.left?.value ?? null),
+      progress: progressOf(details),
       history: details.attempts.map((attempt) => ({ ...attempt, error: raw(attempt.error) })),
     }
     output.print(value, () => jobLines(details, output))
   },
 })
+
+function progressOf({ left }: JobDetails) {
+  if (left === undefined || left.fraction === null) return null
+  return { fraction: left.fraction, note: left.note, updatedAt: left.progressAt }
+}

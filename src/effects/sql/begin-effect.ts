@@ -9,9 +9,15 @@ const beginParams = {
   call: 'text',
   /** The call in doubt that this one takes over from; null if none was seen. */
   takes: 'text?',
+  /** The provider says that `takes`, and every call before it, did not happen. */
+  refuted: 'bool',
 } as const
 
-type BeginPlaceholders = KeyPlaceholders & { readonly call: Placeholder; readonly takes: Placeholder }
+type BeginPlaceholders = KeyPlaceholders & {
+  readonly call: Placeholder
+  readonly takes: Placeholder
+  readonly refuted: Placeholder
+}
 
 /** The intent, if `fence` has a row and the effect is nobody else's. `owner` gives job, token and end of the hold. */
 function beginSteps(t: Objects, p: BeginPlaceholders, owner: SqlFragment): SqlFragment {
@@ -20,7 +26,8 @@ function beginSteps(t: Objects, p: BeginPlaceholders, owner: SqlFragment): SqlFr
       select ${p.tenant}, ${p.name}, ${p.key}, 'intended', ${p.call}::uuid, 1, ${owner} from fence where not cancelled
       on conflict (tenant, name, key) do update set state = 'intended', call = excluded.call,
         calls = e.calls + case when e.call = excluded.call then 0 else 1 end,
-        doubts = e.doubts + case when e.call <> excluded.call and e.state <> 'open' then 1 else 0 end,
+        doubts = case when ${p.refuted} then 0 when e.call = excluded.call or e.state = 'open' then e.doubts
+          else e.doubts + 1 end,
         job_id = excluded.job_id, token = excluded.token, held_until = excluded.held_until,
         intended_at = clock_timestamp(), ended_at = null, error = null
       where e.state = 'open' or (e.state = 'intended' and e.call = excluded.call)

@@ -9,15 +9,17 @@ type RecordPlaceholders = KeyPlaceholders & { readonly call: Placeholder; readon
 
 function recordSteps(t: Objects, p: RecordPlaceholders): SqlFragment {
   return sql`recorded as (
-      update ${t.effect} e set state = 'happened', ended_at = clock_timestamp(), result = ${p.result}, error = null
-      from fence where ${isEffect(p)} and e.call = ${p.call}::uuid and e.state <> 'open'
+      update ${t.effect} e set state = 'happened', ended_at = clock_timestamp(), held_until = null, result = ${p.result},
+        error = null
+      from fence where ${isEffect(p)} and e.call = ${p.call}::uuid and e.state <> 'happened'
       returning 1
     )`
 }
 
 /**
  * Records that an effect has happened, and its result, if the attempt is still its worker's and no later call has taken
- * the effect over. A job that was cancelled meanwhile does not matter: what happened has happened. Safe to repeat.
+ * the effect over. A job that was cancelled meanwhile does not matter: what happened has happened. What is recorded
+ * first stays: `recorded` is false then too, as at a repetition, and whoever wants the result looks.
  */
 export const recordEffect = operation({
   name: 'record_effect',

@@ -10,7 +10,7 @@ export const saveCheckpoint = operation({
   repeatable: true,
   text: (t, p) => sql`with ${attemptFence(t, p)}, saved as (
       insert into ${t.checkpoint} as c (job_id, token, value)
-      select ${p.jobId}, token, ${p.value} from fence
+      select ${p.jobId}, token, ${p.value} from fence where not cancelled
       on conflict (job_id) do update set token = excluded.token, value = excluded.value, updated_at = clock_timestamp()
         where c.token <= excluded.token
       returning job_id

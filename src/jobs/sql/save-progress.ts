@@ -9,10 +9,10 @@ export const saveProgress = operation({
   columns: fenceColumns,
   repeatable: true,
   text: (t, p) => sql`with ${attemptFence(t, p)}, saved as (
-      insert into ${t.checkpoint} as c (job_id, token, fraction, note)
-      select ${p.jobId}, token, ${p.fraction}, ${p.note} from fence
+      insert into ${t.checkpoint} as c (job_id, token, progress_at, fraction, note)
+      select ${p.jobId}, token, clock_timestamp(), ${p.fraction}, ${p.note} from fence where not cancelled
       on conflict (job_id) do update set token = excluded.token, fraction = greatest(c.fraction, excluded.fraction),
-        note = excluded.note, updated_at = clock_timestamp()
+        note = excluded.note, progress_at = clock_timestamp()
         where c.token <= excluded.token
     )
     select ${fenceAnswer()}`,

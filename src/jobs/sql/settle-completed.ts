@@ -40,12 +40,15 @@ export function cancelReason(job: SqlFragment, lease: SqlFragment): SqlFragment 
 
 /**
  * Deletes the leases that were settled whole, by `tally`: how many jobs of each `token` were. Which of the others have
- * nothing left, the worker knows, and `closeLeases` makes sure.
+ * nothing left, the worker knows, and `closeLeases` makes sure. Passes over one that a transaction still holds by its
+ * key: an abandoned handler's may stay open for long, and must not keep the worker's one traffic waiting.
  */
 export function closeStep(t: Objects, tally: SqlFragment): SqlFragment {
   return sql`closed as (
       delete from ${t.lease} where token = any (array(
-        select fence.token from fence join ${tally} tally using (token) where cardinality(fence.job_ids) = tally.jobs
+        select l.token from ${t.lease} l where l.token = any (array(
+          select fence.token from fence join ${tally} tally using (token) where cardinality(fence.job_ids) = tally.jobs
+        )) order by l.token for update skip locked
       )) returning token
     )`
 }

@@ -3,7 +3,8 @@ import type { Wakeup } from '../../base/wakeup.ts'
 
 export interface LeaseCloserOptions {
   readonly hasFinished: () => boolean
-  readonly closeFinished: () => Promise<void>
+  /** Gives how many are held by others, and have to be tried again. */
+  readonly closeFinished: () => Promise<number>
   /** Woken when there may be finished leases. */
   readonly wakeup: Wakeup
   readonly onError: (error: unknown, retryInMs: number) => void
@@ -25,7 +26,7 @@ export async function runLeaseCloser(options: LeaseCloserOptions, signal: AbortS
       continue
     }
     try {
-      await options.closeFinished()
+      if ((await options.closeFinished()) > 0) await sleep(RETRY_MS, signal)
     } catch (error) {
       options.onError(error, RETRY_MS)
       await sleep(RETRY_MS, signal)

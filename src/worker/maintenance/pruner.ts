@@ -1,4 +1,5 @@
 import { type Database, runOne } from '../../driver/operation.ts'
+import { pruneEffects } from '../../effects/sql/prune-effects.ts'
 import { pruneArchive } from '../../jobs/sql/prune-archive.ts'
 import { retireRange } from '../../jobs/sql/retire-range.ts'
 import { rotateIds } from '../../jobs/sql/rotate-ids.ts'
@@ -8,6 +9,8 @@ export interface Retention {
   readonly completedDays: number
   /** Days that cancelled jobs are kept. */
   readonly cancelledDays: number
+  /** Days that an effect is known which happened, or did not. */
+  readonly effectDays: number
 }
 
 const PRUNE_AT_ONCE = 1000
@@ -16,17 +19,22 @@ const MAX_ROUNDS = 20
 
 /**
  * Forgets what is past its retention: closes the range of ids in use when it is old, drops the partitions of old
- * ranges, deletes single rows from the archive of what outlived its range. Bounded; any worker may do it at any
+ * ranges, deletes single rows from the archive of what outlived its range, and effects. Bounded; any worker may do it at any
  * time, the database lets one at a time.
  */
 export async function prune(database: Database, retention: Retention): Promise<void> {
+  const { effectDays, ...ofJobs } = retention
   await runOne(database, rotateIds, {})
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
-    const { answer } = await runOne(database, retireRange, retention)
+    const { answer } = await runOne(database, retireRange, ofJobs)
     if (answer !== 'retired') break
   }
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
-    const { pruned } = await runOne(database, pruneArchive, { ...retention, maxRows: PRUNE_AT_ONCE })
+    const { pruned } = await runOne(database, pruneArchive, { ...ofJobs, maxRows: PRUNE_AT_ONCE })
+    if (pruned < PRUNE_AT_ONCE) break
+  }
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    const { pruned } = await runOne(database, pruneEffects, { days: effectDays, maxRows: PRUNE_AT_ONCE })
     if (pruned < PRUNE_AT_ONCE) break
   }
 }

@@ -5,7 +5,7 @@ import { BLOCKED_MS, type Scene, type SceneStage, withinMs } from './stage.ts'
 
 async function fence(stage: SceneStage, attempt: Attempt, db: Database = stage.db): Promise<boolean> {
   const { operation, fenceAttempt } = stage.library
-  return (await operation.runOne(db, fenceAttempt.fenceAttempt, attempt)).live
+  return (await operation.runOne(db, fenceAttempt.fenceAttempt, { ...attempt, idleMs: null })).live
 }
 
 async function checkpoint(stage: SceneStage, attempt: Attempt, value: number): Promise<boolean> {

@@ -9,7 +9,8 @@ const LATE = { to: 'scheduled', ended: 'failed', delay: 60_000 } as const
 
 async function begin(stage: SceneStage, attempt: Attempt, call: string, takes: string | null = null) {
   const { operation, beginEffect } = stage.library
-  return await operation.runOne(stage.db, beginEffect.beginEffect, { ...attempt, ...EFFECT, call, takes })
+  const request = { ...attempt, ...EFFECT, call, takes, refuted: false }
+  return await operation.runOne(stage.db, beginEffect.beginEffect, request)
 }
 
 async function record(stage: SceneStage, attempt: Attempt, call: string) {
@@ -175,7 +176,7 @@ export const effectScenes = {
       const attempt = await intended(stage)
       await record(stage, attempt, FIRST)
       const { operation, askEffect } = stage.library
-      const request = { ...EFFECT, call: FIRST, jobId: attempt.jobId }
+      const request = { ...attempt, ...EFFECT, call: FIRST }
       assert.equal((await operation.runOne(stage.db, askEffect.askEffect, request)).asked, false)
     },
   },
@@ -185,7 +186,7 @@ export const effectScenes = {
       const attempt = await intended(stage)
       await begin(stage, attempt, SECOND, FIRST)
       const { operation, askEffect } = stage.library
-      const request = { ...EFFECT, call: FIRST, jobId: attempt.jobId }
+      const request = { ...attempt, ...EFFECT, call: FIRST }
       assert.equal((await operation.runOne(stage.db, askEffect.askEffect, request)).asked, false)
     },
   },
