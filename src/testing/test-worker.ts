@@ -186,6 +186,8 @@ export class TestWorker {
   async #record(claimed: ClaimedJob, end: AttemptEnd): Promise<JobEnd> {
     const { database, events } = this.#options
     const { outcome, error, durationMs, endedAtMs } = end
+    // A commit without an answer: a database inside this process has none of those.
+    if (outcome.to === 'undecided') throw error
     if (outcome.to === 'committed') {
       this.#traffic.committed(claimed.lease)
       reportCommitted(events, claimed, outcome, durationMs)
