@@ -1,5 +1,11 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { defineJob, type EffectName, type JobContext, resource } from '../../../src/index.ts'
+import {
+  defineJob,
+  type EffectName,
+  type EnqueueOptions,
+  type JobContext,
+  resource,
+} from '../../../src/index.ts'
 import { type CrashReport, everyCrashPoint, type TestApp } from '../../../src/testing/testing.ts'
 import { appOf, noted, orderInput } from './jobs.ts'
 
@@ -38,14 +44,17 @@ beforeEach(() => {
 const mailer = resource({ name: 'mailer', provides: ['send:email', 'send:sms'], create: () => provider })
 
 /** Runs `handler` with a death at each of its steps. */
-async function enumerate(handler: Handler, options: { maxAttempts?: number } = {}): Promise<CrashReport> {
+async function enumerate(
+  handler: Handler,
+  options: { maxAttempts?: number; enqueue?: EnqueueOptions } = {},
+): Promise<CrashReport> {
   const job = defineJob({
     name: 'confirm',
     input: orderInput,
     idempotent: true,
     uses: { mailer },
     effects: ['send:email', 'send:sms', 'enqueue:noted'],
-    ...options,
+    ...(options.maxAttempts === undefined ? {} : { maxAttempts: options.maxAttempts }),
     handler: async (ctx, input) => {
       attempts += 1
       await handler(ctx, input)
@@ -58,6 +67,7 @@ async function enumerate(handler: Handler, options: { maxAttempts?: number } = {
     { orderId: '42' },
     {
       setup,
+      enqueue: options.enqueue,
       observe: async ({ t }) => ({
         delivered: provider.delivered,
         orders: await t.query('select id, status from orders order by id'),
@@ -110,6 +120,15 @@ describe('every crash point finds', () => {
       { effect: 'send:email "confirmation:42"', calls: 2, undisturbed: 1 },
     ])
     mended.assert()
+  })
+
+  it('a unique key that is taken for a promise about the outside', async () => {
+    const report = await enumerate(async (_, { orderId }) => void (await provider.send(orderId)), {
+      enqueue: { uniqueKey: 'order-42' },
+    })
+    expect(report.points).toMatchObject([
+      { attempts: 2, ok: false, differences: ['delivered: 2 times "42"'] },
+    ])
   })
 
   it('a provider key built from the attempt; and passes the one that is given', async () => {

@@ -95,7 +95,7 @@ describe('a fake', () => {
 
   it('without an implementation resolves to nothing, and is no promise itself', async () => {
     const plain = fake(mailer)
-    expect(await plain.value).toBe(plain.value)
+    expect(await Promise.resolve(plain.value)).toBe(plain.value)
     expect(await plain.value.send({ to: 'x' })).toBeUndefined()
     expect(plain.calls).toEqual([{ method: 'send', args: [{ to: 'x' }], result: undefined }])
     const callable = fake(
