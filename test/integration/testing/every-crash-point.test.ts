@@ -238,6 +238,27 @@ describe('a death', () => {
       ])
   })
 
+  it('lets nothing come back that was on its way: the handler does not go on', async () => {
+    const report = await enumerate(async (ctx) => {
+      const isFirst = ctx.job.attempt === 1
+      let asked = false
+      const told = Array.from({ length: 5 }, async () => {
+        await ctx.progress(0.5)
+        if (isFirst && asked) provider.delivered.push('went on')
+      })
+      await Promise.race(told)
+      // The others are on their way to PostgreSQL when it dies here.
+      asked = true
+      await ctx.checkpoint(1)
+      await Promise.all(told)
+    })
+    expect((report.expected as { delivered: string[] }).delivered).toEqual(Array(4).fill('went on'))
+    expect(report.points[0]).toMatchObject({
+      name: 'checkpoint, before it',
+      differences: Array(4).fill('delivered: missing "went on"'),
+    })
+  })
+
   it('in a transaction rolls it back, and gives the connection to others', async () => {
     const report = await enumerate(async (ctx, { orderId }) => {
       await ctx.transaction(async (tx) => await tx.query(countUp))
