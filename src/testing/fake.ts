@@ -37,14 +37,14 @@ type PartOf<T> = T extends (...args: never[]) => unknown ? T : Partial<T>
  * expect(fakeMailer.calls).toMatchObject([{ method: 'send', args: [{ to: 'ann@example.com' }] }])
  */
 export function fake<T>(resource: Resource<T>, implementation?: PartOf<T>): Fake<T> {
-  const { name, provides, notHappened } = resource
+  const { name, provides } = resource
   const calls: FakeCall[] = []
   const value = recording(name, implementation ?? {}, calls) as T
   return {
     name,
     provides,
     create: () => value,
-    ...(notHappened === undefined
+    ...(resource.notHappened === undefined
       ? {}
       : { notHappened: (error: unknown) => resource.notHappened?.(error) === true }),
     // Nothing was built, so nothing is freed: the implementation is the test's.

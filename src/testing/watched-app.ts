@@ -3,16 +3,15 @@ import type { ProduceOptions } from '../app/produce.ts'
 import type { Producer } from '../producers/define-producer.ts'
 import { runAs } from './scope.ts'
 
-/** An application whose producers are known by what they declare. */
+/** An application whose producers are known, while they run, by what they declare. */
 export class WatchedApp extends App {
-  // The signatures are those of `App`; only who asks is noted.
   override readonly produce: App['produce'] = (async (
     producer: Producer,
     input: unknown,
     options?: ProduceOptions,
-  ) => {
-    const plain = App.prototype.produce as (...given: readonly unknown[]) => Promise<unknown>
-    const act = async () => await plain.call(this, producer, input, options)
+  ): Promise<unknown> => {
+    // One of its overloads; which one does not matter to what it does.
+    const act = async () => await super.produce(producer, input, options as ProduceOptions & { dryRun: true })
     if (producer?.effects === undefined) return await act()
     const { name, effects } = producer
     return await runAs({ kind: 'producer', name, effects }, act)

@@ -1,5 +1,11 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { defineJob, type EffectName, type JobContext, resource } from '../../../src/index.ts'
+import {
+  defineJob,
+  type EffectName,
+  type EnqueueOptions,
+  type JobContext,
+  resource,
+} from '../../../src/index.ts'
 import { type CrashReport, everyCrashPoint, type TestApp } from '../../../src/testing/testing.ts'
 import { appOf, noted, orderInput } from './jobs.ts'
 
@@ -38,14 +44,17 @@ beforeEach(() => {
 const mailer = resource({ name: 'mailer', provides: ['send:email', 'send:sms'], create: () => provider })
 
 /** Runs `handler` with a death at each of its steps. */
-async function enumerate(handler: Handler, options: { maxAttempts?: number } = {}): Promise<CrashReport> {
+async function enumerate(
+  handler: Handler,
+  options: { maxAttempts?: number; enqueue?: EnqueueOptions } = {},
+): Promise<CrashReport> {
   const job = defineJob({
     name: 'confirm',
     input: orderInput,
     idempotent: true,
     uses: { mailer },
     effects: ['send:email', 'send:sms', 'enqueue:noted'],
-    ...options,
+    ...(options.maxAttempts === undefined ? {} : { maxAttempts: options.maxAttempts }),
     handler: async (ctx, input) => {
       attempts += 1
       await handler(ctx, input)
@@ -58,6 +67,7 @@ async function enumerate(handler: Handler, options: { maxAttempts?: number } = {
     { orderId: '42' },
     {
       setup,
+      enqueue: options.enqueue,
       observe: async ({ t }) => ({
         delivered: provider.delivered,
         orders: await t.query('select id, status from orders order by id'),
@@ -110,6 +120,15 @@ describe('every crash point finds', () => {
       { effect: 'send:email "confirmation:42"', calls: 2, undisturbed: 1 },
     ])
     mended.assert()
+  })
+
+  it('a unique key that is taken for a promise about the outside', async () => {
+    const report = await enumerate(async (_, { orderId }) => void (await provider.send(orderId)), {
+      enqueue: { uniqueKey: 'order-42' },
+    })
+    expect(report.points).toMatchObject([
+      { attempts: 2, ok: false, differences: ['delivered: 2 times "42"'] },
+    ])
   })
 
   it('a provider key built from the attempt; and passes the one that is given', async () => {
@@ -217,6 +236,27 @@ describe('a death', () => {
         name,
         /enqueue noted committed|handler over/.test(name) ? [] : ['children: missing {"orderId":"42"}'],
       ])
+  })
+
+  it('lets nothing come back that was on its way: the handler does not go on', async () => {
+    const report = await enumerate(async (ctx) => {
+      const isFirst = ctx.job.attempt === 1
+      let asked = false
+      const told = Array.from({ length: 5 }, async () => {
+        await ctx.progress(0.5)
+        if (isFirst && asked) provider.delivered.push('went on')
+      })
+      await Promise.race(told)
+      // The others are on their way to PostgreSQL when it dies here.
+      asked = true
+      await ctx.checkpoint(1)
+      await Promise.all(told)
+    })
+    expect((report.expected as { delivered: string[] }).delivered).toEqual(Array(4).fill('went on'))
+    expect(report.points[0]).toMatchObject({
+      name: 'checkpoint, before it',
+      differences: Array(4).fill('delivered: missing "went on"'),
+    })
   })
 
   it('in a transaction rolls it back, and gives the connection to others', async () => {

@@ -93,9 +93,29 @@ describe('a fake', () => {
     expect(await run('timeout')).toEqual([1, { reason: 'effect-uncertain' }])
   })
 
+  it('is out of reach for a handler that did not end in time', async () => {
+    let wake: () => void = () => {}
+    const hanging = defineJob({
+      ...confirm,
+      uses: { mailer },
+      effects: ['send:email'],
+      handler: async (ctx) => {
+        await new Promise<void>((resolve) => (wake = resolve))
+        await ctx.resources.mailer.send({ to: 'late' })
+      },
+    })
+    const plain = fake(mailer)
+    await using t = await createTestApp(appOf([hanging]), { resources: { mailer: plain } })
+    await t.enqueue(hanging, { orderId: '1' })
+    await expect(t.runNext({ timeoutMs: 300 })).rejects.toThrow('still running: confirm')
+    wake()
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(plain.calls).toEqual([])
+  })
+
   it('without an implementation resolves to nothing, and is no promise itself', async () => {
     const plain = fake(mailer)
-    expect(await plain.value).toBe(plain.value)
+    expect(await Promise.resolve(plain.value)).toBe(plain.value)
     expect(await plain.value.send({ to: 'x' })).toBeUndefined()
     expect(plain.calls).toEqual([{ method: 'send', args: [{ to: 'x' }], result: undefined }])
     const callable = fake(
