@@ -8,6 +8,7 @@ import { importsOf, librarySources, type SourceFile, withoutComments } from './s
 const base = ['base']
 const driver = [...base, 'driver']
 const areas = [
+  'attempts',
   'jobs',
   'effects',
   'schedules',
@@ -27,7 +28,9 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   adapters: driver,
   ...Object.fromEntries(areas.map((area) => [area, driver])),
   schedules: [...driver, 'jobs'],
-  effects: [...driver, 'jobs'],
+  effects: [...driver, 'attempts'],
+  // A handler's context and transactions have effects; an effect knows no job.
+  jobs: [...driver, 'attempts', 'effects'],
   scripts: [...driver, 'keys'],
   // An application builds its workers; a worker knows no application.
   app: [...floor2, 'adapters', 'worker'],
