@@ -142,7 +142,7 @@ export class App {
     fn: (call: EffectCall) => T | Promise<T>,
   ): Promise<T> {
     const requireOutside = () => this.#requireOutside()
-    const services = { database: this.#database, events: this.#events, requireOutside }
+    const services = { database: this.#plannedAnew, events: this.#events, requireOutside }
     return await performOutside(services, name, options, fn)
   }
 
@@ -197,7 +197,7 @@ export class App {
           enqueue: async (job, input, enqueueOptions) =>
             await this.#enqueuer.enqueue(job, input, enqueueOptions),
           events: this.#events,
-          database: this.#database,
+          database: this.#plannedAnew,
           databaseOf: (tx) => this.#databaseOf(tx),
           transact: async (fn, transactOptions) => await this.#transact(fn, transactOptions),
           requireOutside: () => this.#requireOutside(),
@@ -256,6 +256,14 @@ export class App {
   /** @internal For the command and the dashboard. */
   get internals(): { readonly driver: Driver; readonly database: Database; readonly events: EventHub } {
     return { driver: this.#driver, database: this.#database, events: this.#events }
+  }
+
+  /**
+   * For statements on a pool that must not keep a plan: one made while the ledger was empty would read it from end to end
+   * for as long as its connection lives. A worker's own sessions have settings against that, a pool may be the user's.
+   */
+  get #plannedAnew(): Database {
+    return { ...this.#database, prepare: false }
   }
 
   #requireOutside(): void {

@@ -529,32 +529,6 @@ describe.each(['kept since the tables were empty', 'made now'] as const)(
       expect(pages).toBeLessThan(1000 + 100 * 60)
     })
 
-    it.each<AnyOperation>([
-      beginEffect,
-      recordEffect,
-      endEffect,
-      findEffect,
-      saveCheckpoint,
-      saveProgress,
-    ] as never[])('$name goes by keys', async (operation) => {
-      const attempt = { workerId: '1', token: String(5 * MILLION), jobId: String(EXECUTING_FROM), place: 1 }
-      const effect = { tenant: '', name: 'send:email', key: 'key 7000' }
-      const call = '00000000-0000-4000-8000-000000000000'
-      const written = { call, takes: null, refuted: false, notHappened: false, error: '{}', result: '1' }
-      const params = { ...attempt, ...effect, ...written, value: '1', fraction: 0.5, note: null }
-      const { pages, scanned } = await explain(operation, params, when, 'producer')
-      expect(scanned).toEqual({})
-      expect(pages).toBeLessThan(300)
-    })
-
-    it('list_doubtful_effects reads what waits for a decision, and not the ledger', async () => {
-      const start = { afterMicros: '-1', afterTenant: '', afterName: '', afterKey: '', limit: 51 }
-      const { pages, scanned, indexes } = await explain(listDoubtfulEffects, start, when, 'producer')
-      expect(scanned).toEqual({})
-      expect(indexes).toContain('effect_doubtful_idx')
-      expect(pages).toBeLessThan(1000)
-    })
-
     it('a statement without its index is seen to read the table', async () => {
       // The control: without it, the numbers above would prove nothing.
       await client.query('begin')
@@ -575,3 +549,35 @@ describe.each(['kept since the tables were empty', 'made now'] as const)(
     })
   },
 )
+
+/** They are never prepared (`App`), so the plan that counts is the one made now. Small partitions may be read whole. */
+describe('over 300,000 effects and checkpoints', () => {
+  const large = (scanned: Explained['scanned']) =>
+    Object.entries(scanned).filter(([, rows]) => rows > 2 * 1201)
+
+  it.each<AnyOperation>([
+    beginEffect,
+    recordEffect,
+    endEffect,
+    findEffect,
+    saveCheckpoint,
+    saveProgress,
+  ] as never[])('$name goes by keys', async (operation) => {
+    const attempt = { workerId: '1', token: String(5 * MILLION), jobId: String(EXECUTING_FROM), place: 1 }
+    const effect = { tenant: '', name: 'send:email', key: 'key 7000' }
+    const call = '00000000-0000-4000-8000-000000000000'
+    const written = { call, takes: null, refuted: false, notHappened: false, error: '{}', result: '1' }
+    const params = { ...attempt, ...effect, ...written, value: '1', fraction: 0.5, note: null }
+    const { pages, scanned } = await explain(operation, params, 'made now', 'producer')
+    expect(large(scanned)).toEqual([])
+    expect(pages).toBeLessThan(300)
+  })
+
+  it('list_doubtful_effects reads what waits for a decision, and not the ledger', async () => {
+    const start = { afterMicros: '-1', afterTenant: '', afterName: '', afterKey: '', limit: 51 }
+    const { pages, scanned, indexes } = await explain(listDoubtfulEffects, start, 'made now', 'producer')
+    expect(large(scanned)).toEqual([])
+    expect(indexes).toContain('effect_doubtful_idx')
+    expect(pages).toBeLessThan(1000)
+  })
+})
