@@ -197,7 +197,7 @@ export class App {
     fn: (call: EffectCall) => T | Promise<T>,
   ): Promise<T> {
     const requireOutside = () => this.#requireOutside()
-    const services = { database: this.#database, events: this.#events, requireOutside }
+    const services = { database: this.#plannedAnew, events: this.#events, requireOutside }
     return await performOutside(services, name, options, fn)
   }
 
@@ -295,7 +295,7 @@ export class App {
       enqueue: async (job, input, enqueueOptions) => await this.#enqueuer.enqueue(job, input, enqueueOptions),
       events: this.#events,
       requireOutside: () => this.#requireOutside(),
-      database: this.#database,
+      database: this.#plannedAnew,
       databaseOf: (tx) => this.#databaseOf(tx),
       transact: async (fn, parts) => await this.#transact(fn, parts),
       idleMs: this.#driver.singleConnection ? undefined : leaseMs,
@@ -305,6 +305,14 @@ export class App {
         onError: (during, error) => this.#events.emit('worker.error', { during, error, retryInMs: 0 }),
       }),
     }
+  }
+
+  /**
+   * For statements on a pool that must not keep a plan: one made while the ledger was empty would read it from end to end
+   * for as long as its connection lives. A worker's own sessions have settings against that, a pool may be the user's.
+   */
+  get #plannedAnew(): Database {
+    return { ...this.#database, prepare: false }
   }
 
   #requireOutside(): void {

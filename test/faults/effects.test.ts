@@ -198,3 +198,39 @@ it('effects are written right whatever the defaults of the role are', async () =
     })
   expect(await effects(db)).toMatchObject([{ state: 'happened', calls: 1 }])
 })
+
+it('a call of an abandoned handler is in doubt at once, though others keep its lease alive', async () => {
+  const gate = new Gate()
+  const both = defineJob({
+    name: 'mail',
+    input: anything<string>(),
+    idempotent: true,
+    ...everything,
+    timeoutMs: 300,
+    abortGraceMs: 0,
+    retry: { type: 'fixed', delayMs: 0 },
+    async handler(ctx) {
+      await ctx.effect('send:email', { key: 'k', waitMs: 60_000 }, async () => await gate.wait())
+    },
+  })
+  const longer = defineJob({
+    name: 'long',
+    input: anything<string>(),
+    idempotent: true,
+    handler: async () => await gate.wait(),
+  })
+  await using opened = await openApp({ jobs: [both, longer] })
+  const { app, db } = opened
+  const [mail] = await app.enqueueMany([
+    { job: both, input: 'mail' },
+    { job: longer, input: 'long' },
+  ])
+  await app.worker().start()
+  const end = await app.job(mail?.id ?? '').wait({ timeoutMs: 10_000 })
+
+  expect(
+    await db.sql('select cardinality(job_ids)::int as n from holdfast.lease where cardinality(job_ids) > 1'),
+  ).toEqual([{ n: 2 }])
+  expect(end).toMatchObject({ state: 'discarded', reason: 'effect-uncertain', attempts: 2 })
+  gate.open()
+})
