@@ -5,6 +5,9 @@ import { command } from '../command.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { openApp } from '../open-database.ts'
 
+/** How long one run may take: no test runner waits here. */
+const RUN_MS = 30_000
+
 /** Kills a job's handler at each of its steps, in memory, and shows what was done twice or not at all. */
 export const crashTest = command({
   name: 'crash-test',
@@ -42,6 +45,7 @@ export const crashTest = command({
     const report = await everyCrashPoint(app, job as AnyJob, input, {
       setup: args.setup === undefined ? undefined : readFile(args.setup),
       enqueue: uniqueKey === undefined ? {} : { uniqueKey },
+      timeoutMs: RUN_MS,
     })
     const { expected, points, ok } = report
     output.print({ job: name, ok, expected, points }, () => [report.toString()])

@@ -1,4 +1,7 @@
+import fs from 'node:fs'
+import path from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { root } from '../../support/migrated.ts'
 import { CliProject } from '../cli-project.ts'
 
 let project: CliProject
@@ -21,7 +24,7 @@ beforeAll(() => {
   )
   project.write('input.json', '{ "orderId": "42" }')
   project.write('schema.sql', 'create table log (at timestamptz default now(), what text);')
-}, 60_000)
+}, 120_000)
 afterAll(async () => await project[Symbol.asyncDispose]())
 
 const given = ['--input', 'input.json', '--setup', 'schema.sql']
@@ -36,7 +39,33 @@ it('prints the table, and ends with 1 when a step does harm and with 0 when none
   const mended = await project.run(['crash-test', 'mended', ...given])
   expect(mended.stdout).toContain('job "mended": 3 steps, dying at any of them does no harm')
   expect(mended.code).toBe(0)
-}, 60_000)
+}, 120_000)
+
+it('says of the guide’s handlers what the guide says', async () => {
+  const guide = fs.readFileSync(path.join(root, 'docs/guides/testing.md'), 'utf8')
+  const [, app = ''] = /```ts\n\/\/ file: app\.ts\n([\s\S]*?)```/.exec(guide) ?? []
+  // The command replaces the resource before anything connects.
+  const text = app.replace(
+    'declare function connect(): Mailer',
+    'const connect = (): Mailer => { throw new Error() }',
+  )
+  project.write('guide.ts', `${text}\nexport default app\n`)
+  project.write(
+    'orders.sql',
+    `create table orders (id text, status text); insert into orders values ('42', 'new')`,
+  )
+  const args = ['--input', 'input.json', '--setup', 'orders.sql']
+
+  const naive = await project.run(['crash-test', 'guide.ts', 'sales.naive', ...args])
+  const [, said = ''] = /```text\n([^\n]*)/.exec(guide) ?? []
+  expect(said).toContain('sales.naive')
+  expect(naive.stdout.split('\n')[0]).toBe(said)
+  const confirm = await project.run(['crash-test', 'guide.ts', 'sales.confirm', ...args])
+  expect([confirm.code, confirm.stdout.split('\n')[0]]).toEqual([
+    0,
+    'job "sales.confirm": 9 steps, dying at any of them does no harm',
+  ])
+}, 120_000)
 
 it('prints JSON', async () => {
   const { stdout, code } = await project.run(['crash-test', 'app.ts', 'naive', ...given, '--json'])
@@ -47,7 +76,7 @@ it('prints JSON', async () => {
     expected: { enqueued: [], tables: { log: [{ what: '42' }] } },
     points: [{ ok: true }, { ok: true }, { ok: false, name: 'transaction committed' }, { ok: false }],
   })
-}, 60_000)
+}, 120_000)
 
 it('refuses what it cannot find, with exit code 2', async () => {
   for (const args of [
@@ -61,4 +90,4 @@ it('refuses what it cannot find, with exit code 2', async () => {
     expect([args, code]).toEqual([args, 2])
     expect(stderr).toMatch(/^error: /)
   }
-}, 60_000)
+}, 120_000)
