@@ -69,9 +69,8 @@ async function writeRest(
   { tenant }: ExportRequest,
   { space, partial, saved }: Destination,
 ): Promise<Progress> {
-  const resumed = saved && (await space.openPartial(partial, { id: saved.partial, bytes: saved.bytes }))
-  const file = resumed ?? (await space.openPartial(partial))
-  if (file === undefined) throw new Error('a new file can be opened')
+  const resumed = saved && (await space.continuePartial(partial, { id: saved.partial, bytes: saved.bytes }))
+  const file = resumed ?? (await space.createPartial(partial))
   try {
     let progress: Progress =
       saved !== undefined && resumed !== undefined

@@ -56,19 +56,24 @@ export class TenantSpace {
     return await readFile(this.#publishedPath(key), 'utf8')
   }
 
+  /** Begins a partial file, empty. */
+  async createPartial(id: PartialId): Promise<PartialFile> {
+    const target = this.#partialPath(id)
+    await mkdir(this.#partial, { recursive: true })
+    return new PartialFile(await open(target, 'w'), 0)
+  }
+
   /**
-   * Opens a partial file for writing, empty, or with the first `bytes` bytes of an earlier one.
+   * Begins a partial file with the first `bytes` bytes of an earlier one, which stays as it is: whoever wrote it may only
+   * be stopped, and go on.
    *
    * @returns `undefined` if the earlier one is gone.
    */
-  async openPartial(
+  async continuePartial(
     id: PartialId,
-    from?: { readonly id: PartialId; readonly bytes: number },
+    from: { readonly id: PartialId; readonly bytes: number },
   ): Promise<PartialFile | undefined> {
     const target = this.#partialPath(id)
-    await mkdir(this.#partial, { recursive: true })
-    if (from === undefined) return new PartialFile(await open(target, 'w'), 0)
-    // A copy: whoever wrote the earlier one may only be stopped, and go on writing it.
     if (!(await done(copyFile(this.#partialPath(from.id), target)))) return undefined
     const file = await open(target, 'r+')
     await file.truncate(from.bytes)

@@ -125,3 +125,17 @@ it('never cuts a whole lease in two, and does not take what is left of a part fo
   expect(outbox.whole).toBe(0)
   expect(ids(outbox.takeCompleted(5))).toEqual(['y', 'z'])
 })
+
+it('records two claims of one job by two statements: an answer tells of jobs, and only one claim is still valid', () => {
+  const outbox = new Outbox()
+  const failed: Outcome = { to: 'scheduled', ended: 'failed', delayMs: 0, error: '{}' }
+  outbox.add(settlement('a', 1n, failed, new Lease(1n, 1n, 1)))
+  outbox.add(settlement('a', 1n, { to: 'ready', ended: 'handed-back' }, new Lease(2n, 1n, 1)))
+  outbox.add(settlement('b', 1n, failed))
+
+  const tokens = (batch: ReturnType<Outbox['takeOthers']>) =>
+    batch?.settlements.map(({ job }) => `${job.id}${job.lease.token}`)
+  expect(tokens(outbox.takeOthers(10))).toEqual(['a1', 'b1'])
+  expect(tokens(outbox.takeOthers(10))).toEqual(['a2'])
+  expect(outbox.size).toBe(0)
+})

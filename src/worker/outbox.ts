@@ -97,9 +97,15 @@ export class Outbox {
     const most = first.failures === undefined ? max : 1
     const { workerId } = first.job.lease
     const settlements: Settlement[] = []
+    // Of a job that was lost and claimed again, one claim at a time: the answer names jobs, not claims.
+    const jobs = new Set<string>()
     this.#others = this.#others.filter((s) => {
-      const isTaken = settlements.length < most && s.job.lease.workerId === workerId
-      if (isTaken) settlements.push(s)
+      const isOfBatch = s.job.lease.workerId === workerId && !jobs.has(s.job.id)
+      const isTaken = settlements.length < most && isOfBatch
+      if (isTaken) {
+        settlements.push(s)
+        jobs.add(s.job.id)
+      }
       return !isTaken
     })
     return { workerId, settlements }

@@ -143,6 +143,8 @@ async function resume(ctx: JobContext, { ms = 400 }: Input, note: Note): Promise
   const { id, fencingToken } = ctx.job
   const from = Number(ctx.job.checkpoint ?? 0)
   note('resumed', { job: id, token: fencingToken, from })
+  // An attempt may have died between its last checkpoint and its last word about it.
+  await ctx.progress(from / STEPS)
   for (let step = from + 1; step <= STEPS; step += 1) {
     await delay(ms / STEPS)
     await ctx.checkpoint(step)

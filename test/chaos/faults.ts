@@ -5,8 +5,8 @@ import type { Stage } from './stage.ts'
 
 /** Mean pauses between two faults of a kind, in milliseconds. */
 export const paceOfFaults = {
-  kill: 2600,
-  killAfterCall: 3200,
+  kill: 5200,
+  killAfterCall: 4200,
   zombie: 4500,
   stop: 11_000,
   terminate: 2500,

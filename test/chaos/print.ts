@@ -6,37 +6,11 @@ const SHOWN = 8
 
 /** The report of a run, as tables. */
 export function printReport(report: ChaosReport): void {
-  const { counts, verdicts, enqueues } = report
-  const least = leastOf(report.minutes)
+  const { verdicts, enqueues } = report
   console.log(
     `\nchaos: seed ${report.seed}, ${report.minutes} minutes, ${report.jobs} jobs, ${report.attempts} handler calls\n`,
   )
-  table(
-    ['fault', 'hit', 'at least'],
-    [
-      ['kills (SIGKILL) that hit a running handler', counts.killsInHandler, least.killsInHandler],
-      [
-        'of these between a provider’s acceptance of a call and its record',
-        counts.killsAfterCall,
-        least.killsAfterCall,
-      ],
-      ['kills in all', counts.kills],
-      ['poison pills that ended their process', counts.pills],
-      ['zombies: stopped past the lease, woken after the job went elsewhere', counts.zombies, least.zombies],
-      ['writes of zombies refused', counts.zombieWritesRefused, least.zombieWritesRefused],
-      ['lost replies', counts.lostReplies, least.lostReplies],
-      ['database restarts (fast, immediate, kill -9 in turn)', counts.restarts, least.restarts],
-      ['sessions ended by pg_terminate_backend', counts.terminated],
-      ['  of these listeners', counts.terminatedListeners],
-      ['  of these heartbeats', counts.terminatedHeartbeats],
-      ['connections cut at once', counts.cuts],
-      ['links frozen for a while', counts.freezes],
-      ['workers stopped by SIGTERM', counts.stops],
-      ['doubts about effects resolved', counts.doubtsResolved, least.doubtsResolved],
-      ['jobs completed by their own commit', counts.commits, least.commits],
-      ['calls of workers that woke after others had gone on', report.lateCalls],
-    ].map((row) => row.map(String)),
-  )
+  table(['fault', 'hit', 'at least'], faultRows(report))
   const lost = [...report.lostReplies].sort((a, b) => b[1] - a[1]).map(([name, count]) => `${name} ${count}`)
   console.log(`lost replies: ${lost.join(', ')}`)
   console.log(
@@ -67,6 +41,34 @@ export function printReport(report: ChaosReport): void {
     if (violations.length > SHOWN) console.log(`${name}: … and ${violations.length - SHOWN} more`)
   }
   console.log(report.ok ? 'passed' : `FAILED; histories and logs are in ${report.artifacts}`)
+}
+
+function faultRows({ counts, lateCalls, minutes }: ChaosReport): readonly (readonly string[])[] {
+  const least = leastOf(minutes)
+  const rows = [
+    ['kills (SIGKILL) that hit a running handler', counts.killsInHandler, least.killsInHandler],
+    [
+      'of these between a provider’s acceptance of a call and its record',
+      counts.killsAfterCall,
+      least.killsAfterCall,
+    ],
+    ['kills in all', counts.kills],
+    ['poison pills that ended their process', counts.pills],
+    ['zombies: stopped past the lease, woken after the job went elsewhere', counts.zombies, least.zombies],
+    ['writes of zombies refused', counts.zombieWritesRefused, least.zombieWritesRefused],
+    ['lost replies', counts.lostReplies, least.lostReplies],
+    ['database restarts (fast, immediate, kill -9 in turn)', counts.restarts, least.restarts],
+    ['sessions ended by pg_terminate_backend', counts.terminated],
+    ['  of these listeners', counts.terminatedListeners],
+    ['  of these heartbeats', counts.terminatedHeartbeats],
+    ['connections cut at once', counts.cuts],
+    ['links frozen for a while', counts.freezes],
+    ['workers stopped by SIGTERM', counts.stops],
+    ['doubts about effects resolved', counts.doubtsResolved, least.doubtsResolved],
+    ['jobs completed by their own commit', counts.commits, least.commits],
+    ['calls of workers that woke after others had gone on', lateCalls],
+  ]
+  return rows.map((row) => row.map(String))
 }
 
 /** Prints each control as it ends. */

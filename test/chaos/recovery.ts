@@ -49,6 +49,16 @@ export function recoveriesOf(history: History, cases: ReadonlyMap<string, Case>)
       const inARow = crashes.findIndex(({ detail }) => detail !== 'worker-lost')
       const count = inARow < 0 ? crashes.length : inARow
       const backoffMs = count === 0 ? 0 : CRASH_BACKOFF_MS * 2 ** (count - 1) + SUSPECTS_WAIT_MS
+      // Who claimed it next may have died as well, before its handler began: that is a rescue and a backoff more.
+      const again = audit.filter(
+        (row) =>
+          row.detail === 'worker-lost' &&
+          BigInt(row.token ?? 0) > BigInt(token) &&
+          row.atMs - history.clockOffsetMs < recoveredMs,
+      ).length
+      const againMs =
+        again * (life.leaseMs + RECOVERY_SLACK_MS) +
+        (again === 0 ? 0 : CRASH_BACKOFF_MS * 2 ** (count + again - 1))
       const outageMs = history.outages
         .filter(({ upMs, downMs }) => upMs > atMs && downMs < recoveredMs)
         .reduce((sum, { upMs, downMs }) => sum + (upMs - downMs) + RESTART_LIMIT_MS, 0)
@@ -58,7 +68,7 @@ export function recoveriesOf(history: History, cases: ReadonlyMap<string, Case>)
           life,
           crashes: count,
           tookMs: recoveredMs - atMs,
-          limitMs: life.leaseMs + RECOVERY_SLACK_MS + backoffMs + outageMs,
+          limitMs: life.leaseMs + RECOVERY_SLACK_MS + backoffMs + againMs + outageMs,
         },
       ]
     }),

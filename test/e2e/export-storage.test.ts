@@ -20,9 +20,9 @@ function partialOf(key: string, jobId = '7', fencingToken = '1'): PartialId {
 }
 
 async function write(space: TenantSpace, id: PartialId, text: string): Promise<void> {
-  const file = await space.openPartial(id)
-  await file?.append(text)
-  await file?.close()
+  const file = await space.createPartial(id)
+  await file.append(text)
+  await file.close()
 }
 
 async function publish(space: TenantSpace, key: string, text: string): Promise<void> {
@@ -69,13 +69,13 @@ describe('the storage of an export', () => {
     await write(space, earlier, 'one\ntwo\nthr')
 
     const later = partialOf('x.csv', '7', '2')
-    const file = await space.openPartial(later, { id: earlier, bytes: 8 })
+    const file = await space.continuePartial(later, { id: earlier, bytes: 8 })
     await file?.append('three\n')
     await file?.close()
     await space.publish(later)
 
     expect(await space.read('x.csv')).toBe('one\ntwo\nthree\n')
-    expect(await space.openPartial(partialOf('x.csv', '7', '3'), { id: later, bytes: 8 })).toBeUndefined()
+    expect(await space.continuePartial(partialOf('x.csv', '7', '3'), { id: later, bytes: 8 })).toBeUndefined()
   })
 
   it.each([
@@ -98,7 +98,7 @@ describe('the storage of an export', () => {
   ])('refuses the key %j before anything is touched', async (key) => {
     const space = spaceOf('a')
     await expect(space.read(key)).rejects.toThrow(expect.objectContaining({ name: 'InvalidNameError' }))
-    await expect(space.openPartial(partialOf(key))).rejects.toThrow(
+    await expect(space.createPartial(partialOf(key))).rejects.toThrow(
       expect.objectContaining({ name: 'InvalidNameError' }),
     )
     expect(await fs.readdir(root)).toEqual([])

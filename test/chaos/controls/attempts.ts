@@ -62,6 +62,18 @@ export const attemptControls = {
     ],
     caughtBy: { scene: 'staleProgressOverANewer' },
   },
+  'checkpoint-of-the-cancelled': {
+    statement: 'save_checkpoint',
+    takesOut: 'that nobody has cancelled the job',
+    edits: [edit('save-checkpoint', 'from fence where not cancelled', 'from fence')],
+    caughtBy: { scene: 'checkpointOfTheCancelled' },
+  },
+  'progress-of-the-cancelled': {
+    statement: 'save_progress',
+    takesOut: 'that nobody has cancelled the job',
+    edits: [edit('save-progress', 'from fence where not cancelled', 'from fence')],
+    caughtBy: { scene: 'checkpointOfTheCancelled' },
+  },
   'progress-that-falls': {
     statement: 'save_progress',
     takesOut: 'that it never falls',

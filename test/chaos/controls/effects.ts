@@ -65,11 +65,11 @@ export const effectControls = {
     edits: [edit('record-effect', thisCall, anyCall)],
     caughtBy: { scene: 'recordOfAnOlderCall' },
   },
-  'record-of-the-open': {
+  'record-twice': {
     statement: 'record_effect',
-    takesOut: 'that the call was not decided meanwhile',
-    edits: [edit('record-effect', " and e.state <> 'open'", '')],
-    caughtBy: { scene: 'recordOfTheOpen' },
+    takesOut: 'that it is not recorded',
+    edits: [edit('record-effect', " and e.state <> 'happened'", '')],
+    caughtBy: { scene: 'recordTwice' },
   },
   'end-unfenced': {
     statement: 'end_effect',
@@ -125,6 +125,12 @@ export const effectControls = {
     ],
     caughtBy: { scene: 'callUnderWay' },
   },
+  'ask-unfenced': {
+    statement: 'ask_effect',
+    takesOut: 'the fence',
+    edits: [unfenced(`${folder}/ask-effect.ts`)],
+    caughtBy: { scene: 'staleAsk' },
+  },
   'ask-of-the-decided': {
     statement: 'ask_effect',
     takesOut: 'that it is in doubt',
@@ -149,8 +155,8 @@ export const effectControls = {
     edits: [
       edit(
         'enter-effect',
-        'set result = ${p.result} where ${isEffect(p)} and e.call = ${p.call}::uuid',
-        'set result = ${p.result} where ${isEffect(p)} and ${p.call}::uuid is not null',
+        'result = ${p.result}\n      where ${isEffect(p)} and e.call = ${p.call}::uuid',
+        'result = ${p.result}\n      where ${isEffect(p)} and ${p.call}::uuid is not null',
       ),
     ],
     caughtBy: { scene: 'resultOfAnother' },
@@ -161,8 +167,8 @@ export const effectControls = {
     edits: [
       edit(
         'enter-effect',
-        "set state = 'open' where ${isEffect(p)} and e.call = ${p.call}::uuid",
-        "set state = 'open' where ${isEffect(p)} and ${p.call}::uuid is not null",
+        "set state = 'open', ended_at = clock_timestamp()\n      where ${isEffect(p)} and e.call = ${p.call}::uuid",
+        "set state = 'open', ended_at = clock_timestamp()\n      where ${isEffect(p)} and ${p.call}::uuid is not null",
       ),
     ],
     caughtBy: { scene: 'resultOfAnother' },

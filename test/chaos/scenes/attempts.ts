@@ -109,6 +109,17 @@ export const attemptScenes = {
       assert.deepEqual(await saved(stage), [{ value: null, fraction: 0.2 }])
     },
   },
+  checkpointOfTheCancelled: {
+    promise: 'save_checkpoint and save_progress keep nothing of a job that was cancelled',
+    play: async (stage) => {
+      const attempt = await begun(stage)
+      const { cancel } = stage.library.cancel
+      await cancel(attempt.jobId, undefined, { driver: stage.driver, database: stage.db })
+      await checkpoint(stage, attempt, 1)
+      await progress(stage, attempt, 0.5)
+      assert.deepEqual(await saved(stage), [])
+    },
+  },
   progressNeverFalls: {
     promise: 'progress never falls',
     play: async (stage) => {

@@ -13,9 +13,9 @@ async function begin(stage: SceneStage, attempt: Attempt, call: string, takes: s
   return await operation.runOne(stage.db, beginEffect.beginEffect, request)
 }
 
-async function record(stage: SceneStage, attempt: Attempt, call: string) {
+async function record(stage: SceneStage, attempt: Attempt, call: string, result = '1') {
   const { operation, recordEffect } = stage.library
-  const request = { ...attempt, ...EFFECT, call, result: '1' }
+  const request = { ...attempt, ...EFFECT, call, result }
   return await operation.runOne(stage.db, recordEffect.recordEffect, request)
 }
 
@@ -110,13 +110,13 @@ export const effectScenes = {
       assert.equal(await effect(stage), 'intended 2')
     },
   },
-  recordOfTheOpen: {
-    promise: 'record_effect leaves an effect that was decided not to have happened',
+  recordTwice: {
+    promise: 'record_effect leaves what was recorded first',
     play: async (stage) => {
       const attempt = await intended(stage)
-      await end(stage, attempt, FIRST, true)
-      assert.equal((await record(stage, attempt, FIRST)).recorded, false)
-      assert.equal(await effect(stage), 'open 1')
+      await record(stage, attempt, FIRST, '1')
+      assert.equal((await record(stage, attempt, FIRST, '2')).recorded, false)
+      assert.deepEqual(await stage.sql('select result from holdfast.effect'), [{ result: 1 }])
     },
   },
   staleEnd: {
@@ -190,6 +190,16 @@ export const effectScenes = {
       assert.equal((await operation.runOne(stage.db, askEffect.askEffect, request)).asked, false)
     },
   },
+  staleAsk: {
+    promise: 'ask_effect asks nothing for an attempt whose lease was rescued',
+    play: async (stage) => {
+      const { stale, live } = await overtaken(stage)
+      await begin(stage, live, FIRST)
+      const { operation, askEffect } = stage.library
+      await operation.runOne(stage.db, askEffect.askEffect, { ...stale, ...EFFECT, call: FIRST })
+      assert.deepEqual(await stage.sql('select from holdfast.effect_question'), [])
+    },
+  },
   enteredOnce: {
     promise: 'enter_effect lets one transaction do an effect, and waits for it',
     play: async (stage) => {
@@ -197,7 +207,10 @@ export const effectScenes = {
       const enter = (call: string) => ({ ...EFFECT, call })
       let second: Promise<{ readonly entered: boolean }> | undefined
       await stage.whileOpen(
-        async (db) => await operation.runOne(db, enterEffect.enterEffect, enter(FIRST)),
+        async (db) => {
+          await operation.runOne(db, enterEffect.enterEffect, enter(FIRST))
+          await operation.runOne(db, enterEffect.setEffectResult, { ...enter(FIRST), result: '1' })
+        },
         async () => {
           second = operation.runOne(stage.db, enterEffect.enterEffect, enter(SECOND))
           await stage.waiting()
@@ -215,7 +228,7 @@ export const effectScenes = {
       const other = { ...EFFECT, call: SECOND }
       const { set } = await operation.runOne(stage.db, enterEffect.setEffectResult, { ...other, result: '2' })
       const { left } = await operation.runOne(stage.db, enterEffect.leaveEffect, other)
-      assert.deepEqual([set, left, await effect(stage)], [false, false, 'happened 1'])
+      assert.deepEqual([set, left, await effect(stage)], [false, false, 'intended 1'])
     },
   },
   pruneKeepsDoubts: {
