@@ -28,9 +28,12 @@ test('a second attempt finds the checkpoint of the first, also where resources a
   await worker.start()
 
   const { id } = await app.enqueue(job, {})
-  expect(await app.job(id).get()).toMatchObject({ progress: null, progressNote: null })
+  expect(await app.job(id).get()).toMatchObject({ progress: undefined })
   await app.job(id).wait({ timeoutMs: 10_000 })
 
   expect(found).toEqual([undefined, { page: 1 }])
-  expect(await app.job(id).get()).toMatchObject({ state: 'completed', progress: 1, progressNote: 'page 2' })
+  expect(await app.job(id).get()).toMatchObject({
+    state: 'completed',
+    progress: { fraction: 1, note: 'page 2' },
+  })
 })
