@@ -107,7 +107,9 @@ export class PgConnection implements TransactionConnection {
   async queryAsUser(text: string, values: readonly unknown[]): Promise<UserResult> {
     if (this.#failure) throw new UnavailableError({ operation: 'statement' }, { cause: this.#failure.error })
     try {
-      const { rows, rowCount } = await this.#client.query({ text, values: [...values] })
+      const answer: PgResult | PgResult[] = await this.#client.query({ text, values: [...values] })
+      // Several statements without values give a result each; the last one's is told, as `psql` does.
+      const { rows, rowCount } = Array.isArray(answer) ? (answer.at(-1) as PgResult) : answer
       return { rows, rowCount: rowCount ?? rows.length }
     } catch (error) {
       if (isConnectionError(error)) this.destroy(error)

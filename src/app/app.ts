@@ -5,9 +5,10 @@ import { recognise } from '../adapters/recognise.ts'
 import { checkName } from '../base/check.ts'
 import { OutsideTransactionError } from '../base/errors.ts'
 import { EventHub, type Events } from '../base/events.ts'
-import { silentLogger } from '../base/logger.ts'
+import { type Logger, silentLogger } from '../base/logger.ts'
 import type { Driver, Queryable } from '../driver/driver.ts'
 import type { Database } from '../driver/operation.ts'
+import type { OutsideEffect } from '../effects/effect-name.ts'
 import type { EffectCall } from '../effects/effect-options.ts'
 import { type OutsideEffectOptions, performOutside } from '../effects/outside-effect.ts'
 import type { AnyJob, JobInput } from '../jobs/define-job.ts'
@@ -20,6 +21,7 @@ import { type MigrateResult, migrate, requireVersion } from '../migrations/migra
 import type { Producer, ProducerInput, ProducerResult } from '../producers/define-producer.ts'
 import type { OpenWork } from '../producers/producer-transaction.ts'
 import { Resources } from '../resources/resources.ts'
+import type { ContextServices } from '../worker/handler-context.ts'
 import { Worker } from '../worker/worker.ts'
 import type { AppOptions, WorkerOptions } from './app-options.ts'
 import { type Composition, compose } from './composition.ts'
@@ -28,6 +30,19 @@ import { Upkeep } from './upkeep.ts'
 import { joinTransaction } from './user-transaction.ts'
 import { version } from './version.ts'
 import { workerQueues } from './worker-queues.ts'
+
+/** What rooms above the application reach through it. */
+export interface Internals {
+  readonly driver: Driver
+  readonly database: Database
+  readonly events: EventHub
+  /** As they were given to {@link defineApp}. */
+  readonly options: AppOptions
+  /** What handlers of a worker work through. */
+  readonly services: () => ContextServices
+  /** Tells a migrated schema of the application's jobs. */
+  readonly register: () => Promise<void>
+}
 
 /**
  * An application: its jobs and queues over one database. Producers, workers, the command and tests use the same
@@ -177,12 +192,12 @@ export class App {
    * @throws {UnavailableError} The database cannot be reached; if `fn` was called, the effect is in doubt.
    */
   async effect<T>(
-    name: string,
+    name: OutsideEffect,
     options: OutsideEffectOptions<T>,
     fn: (call: EffectCall) => T | Promise<T>,
   ): Promise<T> {
     const requireOutside = () => this.#requireOutside()
-    const services = { database: this.#database, events: this.#events, requireOutside }
+    const services = { database: this.#plannedAnew, events: this.#events, requireOutside }
     return await performOutside(services, name, options, fn)
   }
 
@@ -209,22 +224,7 @@ export class App {
         appName: composition.name,
         version,
         events: this.#events,
-        services: {
-          logger,
-          enqueue: async (job, input, enqueueOptions) =>
-            await this.#enqueuer.enqueue(job, input, enqueueOptions),
-          events: this.#events,
-          requireOutside: () => this.#requireOutside(),
-          database: this.#database,
-          databaseOf: (tx) => this.#databaseOf(tx),
-          transact: async (fn, parts) => await this.#transact(fn, parts),
-          idleMs: this.#driver.singleConnection ? undefined : composition.leaseMs,
-          authorize: composition.authorize,
-          resources: new Resources({
-            replacements: composition.resources,
-            onError: (during, error) => this.#events.emit('worker.error', { during, error, retryInMs: 0 }),
-          }),
-        },
+        services: this.#services(logger),
         jobs: composition.jobs,
         prepareSchema: async () => {
           await requireVersion(this.#driver, composition.schema)
@@ -275,9 +275,44 @@ export class App {
     await this.close()
   }
 
-  /** @internal For the command and the dashboard. */
-  get internals(): { readonly driver: Driver; readonly database: Database; readonly events: EventHub } {
-    return { driver: this.#driver, database: this.#database, events: this.#events }
+  /** @internal For the command, the dashboard and the test kit. */
+  get internals(): Internals {
+    return {
+      driver: this.#driver,
+      database: this.#database,
+      events: this.#events,
+      options: this.#options,
+      services: () => this.#services(this.#options.logger ?? silentLogger),
+      register: async () => await this.#upkeep.register(),
+    }
+  }
+
+  /** What handlers work through, whoever runs them. */
+  #services(logger: Logger): ContextServices {
+    const { authorize, leaseMs, resources } = this.composition
+    return {
+      logger,
+      enqueue: async (job, input, enqueueOptions) => await this.#enqueuer.enqueue(job, input, enqueueOptions),
+      events: this.#events,
+      requireOutside: () => this.#requireOutside(),
+      database: this.#plannedAnew,
+      databaseOf: (tx) => this.#databaseOf(tx),
+      transact: async (fn, parts) => await this.#transact(fn, parts),
+      idleMs: this.#driver.singleConnection ? undefined : leaseMs,
+      authorize,
+      resources: new Resources({
+        replacements: resources,
+        onError: (during, error) => this.#events.emit('worker.error', { during, error, retryInMs: 0 }),
+      }),
+    }
+  }
+
+  /**
+   * For statements on a pool that must not keep a plan: one made while the ledger was empty would read it from end to end
+   * for as long as its connection lives. A worker's own sessions have settings against that, a pool may be the user's.
+   */
+  get #plannedAnew(): Database {
+    return { ...this.#database, prepare: false }
   }
 
   #requireOutside(): void {

@@ -29,6 +29,7 @@ export type ErrorCode =
   | 'EFFECT_UNDECIDED'
   | 'EFFECT_TIMEOUT'
   | 'ATTEMPT_ENDED'
+  | 'DRAIN'
 
 /** What the failed call changed in the database: nothing, or perhaps all it was to change. */
 export type Changed = 'nothing' | 'unknown'

@@ -3,6 +3,7 @@ import { type ArgsDef, type CommandDef, defineCommand, renderUsage, runCommand }
 import { version } from '../app/version.ts'
 import { usageError } from './cli-error.ts'
 import { check } from './commands/check.ts'
+import { crashTest } from './commands/crash-test.ts'
 import { dev } from './commands/dev.ts'
 import { effectsList } from './commands/effects-list.ts'
 import { effectsResolve } from './commands/effects-resolve.ts'
@@ -47,7 +48,9 @@ const effectCommands = { list: effectsList, show: effectsShow, resolve: effectsR
 const queueCommands = { list: queuesList, pause: queuesPause, resume: queuesResume }
 
 // Maps, not objects: `holdfast constructor` is no command.
-const commands = new Map<string, Command>(Object.entries({ dev, check, migrate, worker, status, manifest }))
+const commands = new Map<string, Command>(
+  Object.entries({ dev, check, migrate, worker, status, manifest, 'crash-test': crashTest }),
+)
 const groups = new Map<string, Group>([
   [
     'jobs',

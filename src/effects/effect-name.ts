@@ -67,3 +67,15 @@ export function checkEffect(field: string, value: unknown): EffectName {
   }
   return value as EffectName
 }
+
+/**
+ * Checks the name of an effect outside the database, as the ledger keeps them.
+ *
+ * @throws {InvalidArgumentError} It is none: no text, of another kind, or its object is empty, too long or has blanks.
+ */
+export function checkOutsideEffect(field: string, value: unknown): OutsideEffect {
+  const effect = checkEffect(field, value)
+  if (isOutside(effect)) return effect
+  const problem = 'must be an effect outside the database: "send:…", "call:…" or "store:…"'
+  throw new InvalidArgumentError({ field, problem })
+}

@@ -46,9 +46,12 @@ export interface EffectOptions<T> {
    * provider. Default: `'ask'`.
    */
   readonly ifUncertain?: IfUncertain<T> | undefined
-  /** How long to wait for a call of the same effect that is under way elsewhere: 0 to 24 h. Default: 30,000 ms. */
+  /** How long to wait for a call of the same effect that is under way elsewhere, in milliseconds: 0 to 24 h. Default: 30,000. */
   readonly waitMs?: number | undefined
-  /** True for an error of the function that means that the effect certainly did not take place. See `notHappened`. */
+  /**
+   * True for an error of the function that means that the effect certainly did not take place. What it throws counts as
+   * false. Default: for none; see `notHappened`.
+   */
   readonly notHappened?: ((error: unknown) => boolean) | undefined
 }
 

@@ -28,10 +28,19 @@ export interface Taken {
   readonly isRefuted: boolean
 }
 
+/** What came of an intent. */
+export interface Begun {
+  /** True if the effect is this call's. */
+  readonly began: boolean
+  /** True if it is known to have happened, and gave `result`. */
+  readonly happened: boolean
+  readonly result: unknown
+}
+
 /** Where the ledger is written: for an attempt, each write checks its fence. */
 export interface EffectStore {
-  /** True if the effect is this call's. */
-  begin(effect: EffectId, call: string, taken: Taken | null): Promise<boolean>
+  /** Neither begun nor happened: look. */
+  begin(effect: EffectId, call: string, taken: Taken | null): Promise<Begun>
   find(effect: EffectId): Promise<FoundEffect | undefined>
   /** True if this has recorded it; false if it was recorded before, or a later call has taken the effect over: look. */
   record(effect: EffectId, call: string, result: string): Promise<boolean>
@@ -72,11 +81,11 @@ export class AttemptEffects implements EffectStore {
     this.#ids = ids
   }
 
-  async begin(effect: EffectId, call: string, taken: Taken | null): Promise<boolean> {
+  async begin(effect: EffectId, call: string, taken: Taken | null): Promise<Begun> {
     const params = { ...this.#ids, ...effect, call, ...takenParams(taken) }
     const answer = await runOne(this.#database, beginEffect, params)
     requireLive(answer, this.#ids)
-    return answer.began
+    return answer
   }
 
   async find(effect: EffectId): Promise<FoundEffect | undefined> {
@@ -117,13 +126,13 @@ export class OutsideEffects implements EffectStore {
     this.#onHeld = onHeld
   }
 
-  async begin(effect: EffectId, call: string, taken: Taken | null): Promise<boolean> {
+  async begin(effect: EffectId, call: string, taken: Taken | null): Promise<Begun> {
     const params = { ...effect, call, ...takenParams(taken), holdMs: this.#holdMs }
     // PostgreSQL counts from a moment that is not before this one.
     const sentMs = monotonicMs()
-    const { began } = await runOne(this.#database, beginEffectOutside, params)
-    if (began) this.#onHeld(sentMs)
-    return began
+    const answer = await runOne(this.#database, beginEffectOutside, params)
+    if (answer.began) this.#onHeld(sentMs)
+    return answer
   }
 
   async find(effect: EffectId): Promise<FoundEffect | undefined> {

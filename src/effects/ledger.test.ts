@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import { LeaseLostError, UnavailableError } from '../base/errors.ts'
 import type { IfUncertain } from './effect-options.ts'
-import type { CallEnd, EffectId, EffectStore, Taken } from './effect-store.ts'
+import type { Begun, CallEnd, EffectId, EffectStore, Taken } from './effect-store.ts'
 import { EffectBusyError, EffectUncertainError, notHappened } from './errors.ts'
 import { Ledger } from './ledger.ts'
 import type { FoundEffect } from './sql/find-effect.ts'
@@ -41,26 +41,36 @@ class FakeStore implements EffectStore {
   readonly #world: World
   readonly #owner: number
   readonly #turn: Turn
+  /** The statement may or may not have seen in its snapshot that the effect has happened. */
+  readonly #knows: boolean
 
   constructor(world: World, owner: number, turn: Turn) {
     this.#world = world
     this.#owner = owner
+    this.#knows = owner % 2 === 0
     this.#turn = turn
     world.live.add(owner)
   }
 
-  begin(_: EffectId, call: string, taken: Taken | null): Promise<boolean> {
+  begin(_: EffectId, call: string, taken: Taken | null): Promise<Begun> {
     return this.#do('begin', (world) => {
       const { row } = world
-      const next = { state: 'intended', call, owner: this.#owner, result: null }
-      if (row === undefined) world.row = { ...next, calls: 1, doubts: 0 }
-      else if (row.state === 'intended' && row.call === call) row.owner = this.#owner
-      else if (row.state === 'open' || (row.state !== 'happened' && row.call === taken?.call)) {
-        const doubts = taken?.isRefuted ? 0 : row.doubts + (row.state === 'open' ? 0 : 1)
-        world.row = { ...next, calls: row.calls + 1, doubts }
-      } else return false
-      return true
+      const isKnown = this.#knows && row?.state === 'happened'
+      if (isKnown) return { began: false, happened: true, result: row.result }
+      return { began: this.#begin(world, call, taken), happened: false, result: null }
     })
+  }
+
+  #begin(world: World, call: string, taken: Taken | null): boolean {
+    const { row } = world
+    const next = { state: 'intended', call, owner: this.#owner, result: null }
+    if (row === undefined) world.row = { ...next, calls: 1, doubts: 0 }
+    else if (row.state === 'intended' && row.call === call) row.owner = this.#owner
+    else if (row.state === 'open' || (row.state !== 'happened' && row.call === taken?.call)) {
+      const doubts = taken?.isRefuted ? 0 : row.doubts + (row.state === 'open' ? 0 : 1)
+      world.row = { ...next, calls: row.calls + 1, doubts }
+    } else return false
+    return true
   }
 
   find(): Promise<FoundEffect | undefined> {

@@ -89,7 +89,11 @@ export class Ledger {
     await reached(`${effect.name} before its intent`)
     for (let look = 0; ; look += 1) {
       const sentMs = monotonicMs()
-      if (await this.#persist(async () => await store.begin(effect, call, taken))) {
+      const { began, happened, result } = await this.#persist(
+        async () => await store.begin(effect, call, taken),
+      )
+      if (happened) return result
+      if (began) {
         await reached(`${effect.name} intended, before its call`)
         if (isAskedAgain || monotonicMs() - sentMs < FRESH_MS) return await this.#call(request, call)
         isAskedAgain = true

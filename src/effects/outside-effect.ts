@@ -5,6 +5,7 @@ import type { EventHub } from '../base/events.ts'
 import { limits } from '../base/limits.ts'
 import { startTimer } from '../base/sleep.ts'
 import type { Database } from '../driver/operation.ts'
+import { checkOutsideEffect, type OutsideEffect } from './effect-name.ts'
 import { checkEffectOptions, type EffectCall, type EffectOptions } from './effect-options.ts'
 import { OutsideEffects } from './effect-store.ts'
 import { type EffectFacts, EffectTimeoutError } from './errors.ts'
@@ -33,7 +34,7 @@ export interface OutsideServices {
 /** {@link Ledger.perform} outside jobs: nothing fences it, and a hold of its own takes the place of the lease. */
 export async function performOutside<T>(
   services: OutsideServices,
-  name: string,
+  name: OutsideEffect,
   options: OutsideEffectOptions<T>,
   fn: (call: EffectCall) => T | Promise<T>,
 ): Promise<T> {
@@ -44,7 +45,7 @@ export async function performOutside<T>(
       problem: 'must be given: outside jobs nothing stands for it',
     })
   const tenant = options.tenant === undefined ? '' : checkName('tenant', options.tenant)
-  const effect = { tenant, name: checkName('name', name), key }
+  const effect = { tenant, name: checkOutsideEffect('name', name), key }
   const holdMs = checkNumber('holdMs', options.holdMs, limits.effectHoldMs)
   services.requireOutside()
   const { database, events } = services

@@ -81,6 +81,7 @@ export interface JobContext<Resources extends object = object, Effect extends st
    *
    * What `fn` throws leaves the effect in doubt, unless it says {@link notHappened}, or `notHappened` of the options
    * or of the resource is true for it. Costs two commits and two round trips; one that has happened, one of each.
+   * The attempt lasts until it has ended, even if the handler does not wait for it; its failure is then the attempt's.
    *
    * @param name What it does, as declared in `effects`: `send:email`.
    * @returns What `fn` gave, now or at an earlier attempt, as JSON holds it (at most 256 KiB): dates are text.
@@ -88,8 +89,9 @@ export interface JobContext<Resources extends object = object, Effect extends st
    *   whatever the handler does with this error; `holdfast effects resolve` lets it go on.
    * @throws {EffectBusyError} The same effect is being called elsewhere, for longer than `waitMs`.
    * @throws {InvalidArgumentError} An option is wrong, or there is no key. Nothing was called, as with the next two.
-   * @throws {UndeclaredEffectError} The job does not declare it. @throws {OutsideTransactionError} Called inside a
-   *   transaction of ours, which would stay open meanwhile.
+   * @throws {UndeclaredEffectError} The job does not declare it.
+   * @throws {OutsideTransactionError} Inside a transaction of ours, which would stay open meanwhile.
+   * @throws {AttemptEndedError} The attempt is over, or the job completed by its own commit.
    * @throws {LeaseLostError} The job is another worker's. @throws {JobCancelledError} Somebody cancelled it.
    *
    * @example
@@ -113,16 +115,22 @@ export interface JobContext<Resources extends object = object, Effect extends st
    * Runs `fn` in a transaction that also completes the job, with what `fn` gives as its result: business writes, enqueues,
    * effects on this database and the completion commit together, or nothing does, and never twice. The last thing a
    * handler does: what it returns or throws afterwards is ignored. If the answer to the commit is lost, PostgreSQL is
-   * asked what became of it.
+   * asked what became of it for as long as the lease is held. One at a time; again after one that has failed.
    *
-   * @returns The result, as JSON holds it.
+   * @returns The result, as JSON holds it, and as the job's `result` schema wants it.
    * @throws {LeaseLostError} {@link JobCancelledError} Nothing is committed. What `fn` throws, after a rollback.
-   * @throws {OutcomeUnknownError} The answer was lost, and the database did not say within 30 s.
+   * @throws {AttemptEndedError} The handler has decided otherwise (`ctx.discard`), or another is under way. Nothing is
+   *   committed, as with the next two.
+   * @throws {InvalidInputError} The schema refuses the result. @throws {UnavailableError} It did not commit: try again.
+   * @throws {OutcomeUnknownError} The answer was lost, and then the lease, or the worker was stopped. Nothing more is
+   *   recorded: whoever rescues the job finds out.
    */
   commit<T>(fn: (tx: Transaction) => T | Promise<T>): Promise<T>
   /**
    * Asserts in a transaction that you opened, with whatever driver, that the lease is this attempt's, and keeps it so until
-   * the transaction ends. Call it first; what was written before it is only safe if the transaction then rolls back.
+   * the transaction ends: no other worker gets the job before. Call it first; what was written before it is only safe if the
+   * transaction then rolls back. A handler that is abandoned after its timeout is recorded so all the same: keep the
+   * transaction shorter than the grace.
    *
    * @throws {LeaseLostError} {@link JobCancelledError} Roll back. @throws {TransactionRequiredError} As for `app.enqueue`.
    */

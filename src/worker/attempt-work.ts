@@ -1,7 +1,7 @@
 import { InvalidArgumentError, JobCancelledError, LeaseLostError } from '../base/errors.ts'
 import type { EventHub } from '../base/events.ts'
 import { run } from '../driver/operation.ts'
-import { checkEffect, type EffectName, isOutside } from '../effects/effect-name.ts'
+import { checkOutsideEffect, type EffectName } from '../effects/effect-name.ts'
 import { checkEffectOptions, type EffectCall, type EffectOptions } from '../effects/effect-options.ts'
 import { AttemptEffects, type AttemptIds, type EffectId } from '../effects/effect-store.ts'
 import { AttemptEndedError, EffectUncertainError } from '../effects/errors.ts'
@@ -141,11 +141,7 @@ export class AttemptWork {
   ): Promise<unknown> {
     this.#requireOpen('ctx.effect')
     this.#options.services.requireOutside()
-    const name = checkEffect('name', given)
-    if (!isOutside(name)) {
-      const problem = 'must be an effect outside the database: "send:…", "call:…" or "store:…"'
-      throw new InvalidArgumentError({ field: 'name', problem })
-    }
+    const name = checkOutsideEffect('name', given)
     this.#options.requireDeclared(name)
     const { key, notHappened, ...checked } = checkEffectOptions(options, fn)
     const effect: EffectId = {

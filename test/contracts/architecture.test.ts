@@ -8,6 +8,7 @@ import { importsOf, librarySources, type SourceFile, withoutComments } from './s
 const base = ['base']
 const driver = [...base, 'driver']
 const areas = [
+  'attempts',
   'jobs',
   'effects',
   'resources',
@@ -29,10 +30,10 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   adapters: driver,
   ...Object.fromEntries(areas.map((area) => [area, driver])),
   schedules: [...driver, 'jobs'],
-  // A job names its effects and resources; the ledger of effects is of jobs. No file of these may be in a cycle.
-  jobs: [...driver, 'effects', 'resources'],
-  effects: [...driver, 'jobs'],
+  effects: [...driver, 'attempts'],
   resources: [...driver, 'effects'],
+  // A job names its effects and resources, and its context has them; an effect knows no job.
+  jobs: [...driver, 'attempts', 'effects', 'resources'],
   producers: [...driver, 'effects', 'jobs'],
   scripts: [...driver, 'keys'],
   // An application builds its workers; a worker knows no application.
@@ -42,7 +43,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   admin: [...floor2, 'app', 'worker'],
   testing: floor3,
   server: floor3,
-  cli: floor3,
+  // It offers the crash test to whoever has no test suite of it.
+  cli: [...floor3, 'testing'],
   'index.ts': floor3,
 }
 

@@ -1,6 +1,11 @@
 import type { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { listDoubtfulEffects } from '../../src/admin/sql/list-effects.ts'
 import { type Database, type Params, type ParamType, run } from '../../src/driver/operation.ts'
+import { beginEffect } from '../../src/effects/sql/begin-effect.ts'
+import { endEffect } from '../../src/effects/sql/end-effect.ts'
+import { findEffect } from '../../src/effects/sql/find-effect.ts'
+import { recordEffect } from '../../src/effects/sql/record-effect.ts'
 import { claimFewJobs } from '../../src/jobs/sql/claim-few-jobs.ts'
 import { claimJobs } from '../../src/jobs/sql/claim-jobs.ts'
 import { closeLeases } from '../../src/jobs/sql/close-leases.ts'
@@ -15,6 +20,8 @@ import { promoteJobs } from '../../src/jobs/sql/promote-jobs.ts'
 import { releaseUnknownLeases } from '../../src/jobs/sql/release-unknown-leases.ts'
 import { renewLeases } from '../../src/jobs/sql/renew-leases.ts'
 import { requeueLostLeases } from '../../src/jobs/sql/requeue-lost-leases.ts'
+import { saveCheckpoint } from '../../src/jobs/sql/save-checkpoint.ts'
+import { saveProgress } from '../../src/jobs/sql/save-progress.ts'
 import { settleAttempts } from '../../src/jobs/sql/settle-attempts.ts'
 import { settleAndClaim, settleCompleted } from '../../src/jobs/sql/settle-completed.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
@@ -130,6 +137,12 @@ async function fill(): Promise<void> {
     select i, '', 'job 1', 'key ' || i from generate_series(1, 300000) i`)
   await client.query(`insert into holdfast.idempotency_key (job_id, expires_at, tenant, key, status)
     select i, now() + interval '1 day', '', 'call ' || i, 'created' from generate_series(1, 300000) i`)
+  await client.query(`insert into holdfast.effect (tenant, name, key, state, call, calls, job_id, token, ended_at)
+    select '', 'send:email', 'key ' || i, case when i % 1000 = 0 then 'uncertain'::holdfast.effect_state else 'happened' end,
+      gen_random_uuid(), 1, i, i, now() from generate_series(1, 300000) i`)
+  await client.query(
+    `insert into holdfast.checkpoint (job_id, token, value) select i, i, '1' from generate_series(1, 300000) i`,
+  )
   await client.query(jobs(EXECUTING_FROM, 3 * BATCH))
   await client.query(`insert into holdfast.worker (id, lease_ms, name, app, version, queues, jobs, heartbeat_at)
     select i, 30000, 'w', 'a', '1', '[]', '[]', case when i = 2 then now() - interval '1 hour' else now() + interval '1 hour' end
@@ -209,7 +222,7 @@ async function explain<P extends Record<string, ParamType>>(
 async function scans(connection: Client): Promise<ReadonlyMap<string, number>> {
   const { rows } = await connection.query<{ name: string; n: string }>(
     `select relname as name, seq_tup_read as n from pg_stat_xact_user_tables
-     where schemaname = 'holdfast' and relname ~ '^((job|outcome|attempt)(_\\d.*|_archive.*)?|ready|scheduled|unique_key|idempotency_key|parked)$'`,
+     where schemaname = 'holdfast' and relname ~ '^((job|outcome|attempt)(_\\d.*|_archive.*)?|ready|scheduled|unique_key|idempotency_key|parked|effect|checkpoint)$'`,
   )
   return new Map(rows.map(({ name, n }) => [name, Number(n)]))
 }
@@ -536,3 +549,35 @@ describe.each(['kept since the tables were empty', 'made now'] as const)(
     })
   },
 )
+
+/** They are never prepared (`App`), so the plan that counts is the one made now. Small partitions may be read whole. */
+describe('over 300,000 effects and checkpoints', () => {
+  const large = (scanned: Explained['scanned']) =>
+    Object.entries(scanned).filter(([, rows]) => rows > 2 * 1201)
+
+  it.each<AnyOperation>([
+    beginEffect,
+    recordEffect,
+    endEffect,
+    findEffect,
+    saveCheckpoint,
+    saveProgress,
+  ] as never[])('$name goes by keys', async (operation) => {
+    const attempt = { workerId: '1', token: String(5 * MILLION), jobId: String(EXECUTING_FROM), place: 1 }
+    const effect = { tenant: '', name: 'send:email', key: 'key 7000' }
+    const call = '00000000-0000-4000-8000-000000000000'
+    const written = { call, takes: null, refuted: false, notHappened: false, error: '{}', result: '1' }
+    const params = { ...attempt, ...effect, ...written, value: '1', fraction: 0.5, note: null }
+    const { pages, scanned } = await explain(operation, params, 'made now', 'producer')
+    expect(large(scanned)).toEqual([])
+    expect(pages).toBeLessThan(300)
+  })
+
+  it('list_doubtful_effects reads what waits for a decision, and not the ledger', async () => {
+    const start = { afterMicros: '-1', afterTenant: '', afterName: '', afterKey: '', limit: 51 }
+    const { pages, scanned, indexes } = await explain(listDoubtfulEffects, start, 'made now', 'producer')
+    expect(large(scanned)).toEqual([])
+    expect(indexes).toContain('effect_doubtful_idx')
+    expect(pages).toBeLessThan(1000)
+  })
+})

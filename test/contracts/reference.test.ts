@@ -33,8 +33,8 @@ describe('the reference pages', () => {
   })
 
   it('name every error, by class and by code', () => {
-    const text = read('src/base/errors.ts')
-    const classes = matches(text, /^export class (\w+)/gm)
+    const text = read('src/base/errors.ts') + read('src/effects/errors.ts')
+    const classes = matches(text, /^export (?:abstract )?class (\w+) extends HoldfastError/gm)
     const codes = matches(text, /^ {2}readonly code = '(\w+)'/gm)
     expect(classes.length).toBeGreaterThan(10)
     expect(codes).toHaveLength(classes.length)

@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest'
 import { startPostgres, volatileSettings } from '../../scripts/postgres-server.ts'
-import { defineJob, type JobContext } from '../../src/index.ts'
+import { defineJob } from '../../src/index.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
+import { type AnyContext, everything } from '../support/everything.ts'
 import { startProgram } from '../support/processes.ts'
 import { startProxy } from '../support/proxy.ts'
 import { appOn, openApp } from './apps.ts'
@@ -10,14 +11,15 @@ import { anything, Gate } from './handlers.ts'
 
 const program = 'test/faults/programs/effects.ts'
 
-function job(handler: (ctx: JobContext) => unknown, more: object = {}) {
+function job(handler: (ctx: AnyContext) => unknown, more: object = {}) {
   return defineJob({
     name: 'mail',
     input: anything<unknown>(),
     idempotent: true,
     retry: { type: 'fixed', delayMs: 0 },
+    ...everything,
     ...more,
-    handler,
+    handler: handler as never,
   })
 }
 const producer = job(() => {})
@@ -137,9 +139,9 @@ it('a call outside jobs whose process was told nothing is in doubt after its hol
   await using opened = await openApp({ jobs: [] })
   const { app, db } = opened
   await db.sql(`insert into holdfast.effect (tenant, name, key, state, call, calls, held_until)
-    values ('', 'x', 'k', 'intended', gen_random_uuid(), 1, clock_timestamp() + interval '700 ms')`)
+    values ('', 'call:x', 'k', 'intended', gen_random_uuid(), 1, clock_timestamp() + interval '700 ms')`)
   const fromMs = performance.now()
-  const asking = app.effect('x', { key: 'k', waitMs: 10_000 }, () => 1)
+  const asking = app.effect('call:x', { key: 'k', waitMs: 10_000 }, () => 1)
 
   await expect(asking).rejects.toMatchObject({ code: 'EFFECT_UNCERTAIN' })
   expect(performance.now() - fromMs).toBeGreaterThan(600)
@@ -195,4 +197,40 @@ it('effects are written right whatever the defaults of the role are', async () =
       result: [1, 'read committed'],
     })
   expect(await effects(db)).toMatchObject([{ state: 'happened', calls: 1 }])
+})
+
+it('a call of an abandoned handler is in doubt at once, though others keep its lease alive', async () => {
+  const gate = new Gate()
+  const both = defineJob({
+    name: 'mail',
+    input: anything<string>(),
+    idempotent: true,
+    ...everything,
+    timeoutMs: 300,
+    abortGraceMs: 0,
+    retry: { type: 'fixed', delayMs: 0 },
+    async handler(ctx) {
+      await ctx.effect('send:email', { key: 'k', waitMs: 60_000 }, async () => await gate.wait())
+    },
+  })
+  const longer = defineJob({
+    name: 'long',
+    input: anything<string>(),
+    idempotent: true,
+    handler: async () => await gate.wait(),
+  })
+  await using opened = await openApp({ jobs: [both, longer] })
+  const { app, db } = opened
+  const [mail] = await app.enqueueMany([
+    { job: both, input: 'mail' },
+    { job: longer, input: 'long' },
+  ])
+  await app.worker().start()
+  const end = await app.job(mail?.id ?? '').wait({ timeoutMs: 10_000 })
+
+  expect(
+    await db.sql('select cardinality(job_ids)::int as n from holdfast.lease where cardinality(job_ids) > 1'),
+  ).toEqual([{ n: 2 }])
+  expect(end).toMatchObject({ state: 'discarded', reason: 'effect-uncertain', attempts: 2 })
+  gate.open()
 })

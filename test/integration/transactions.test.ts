@@ -37,6 +37,15 @@ describeEachHome('an enqueue in a transaction', ({ kind, open }) => {
     expect(await home.sql('select from orders')).toHaveLength(2)
   })
 
+  it.runIf(kind === 'pg')('takes several statements at once, and tells of the last one', async () => {
+    await using home = await open()
+    const last = await home.app.transaction(
+      async (tx) =>
+        await tx.query(`${ORDERS}; insert into orders values (1); select id::text as id from orders`),
+    )
+    expect(last).toEqual({ rows: [{ id: '1' }], rowCount: 1 })
+  })
+
   it('leaves neither row, nor change, nor handler call when the body throws', async () => {
     const called: unknown[] = []
     const send = defineJob({

@@ -1,6 +1,6 @@
+import { attemptFence, attemptParams, fenceAnswer, fenceColumns } from '../../attempts/sql/attempt-fence.ts'
 import { operation } from '../../driver/operation.ts'
 import { type Objects, type Placeholder, type SqlFragment, sql } from '../../driver/sql.ts'
-import { attemptFence, attemptParams, fenceAnswer, fenceColumns } from '../../jobs/sql/attempt-fence.ts'
 import { isEffect, type KeyPlaceholders, keyParams } from './effect-key.ts'
 
 const endParams = { ...keyParams, call: 'text', notHappened: 'bool', error: 'json?' } as const

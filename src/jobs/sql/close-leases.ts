@@ -1,6 +1,7 @@
+import { isSettled } from '../../attempts/sql/attempt-fence.ts'
 import { operation } from '../../driver/operation.ts'
 import { sql } from '../../driver/sql.ts'
-import { isSettled, jobRow } from './probes.ts'
+import { jobRow } from './probes.ts'
 
 /**
  * Ends leases of which nothing is left: each of their jobs has an outcome or an attempt with the lease's token, or is

@@ -1,7 +1,6 @@
+import { attemptParams, fenceAnswer, fenceColumns, isSettled } from '../../attempts/sql/attempt-fence.ts'
 import { operation } from '../../driver/operation.ts'
 import { sql } from '../../driver/sql.ts'
-import { attemptParams, fenceAnswer, fenceColumns } from './attempt-fence.ts'
-import { isSettled } from './probes.ts'
 
 /**
  * Records a job as completed inside the transaction that holds its business writes; releases its unique key. The lease

@@ -1,6 +1,6 @@
+import { attemptFence, attemptParams, fenceColumns } from '../../attempts/sql/attempt-fence.ts'
 import { operation } from '../../driver/operation.ts'
 import { sql } from '../../driver/sql.ts'
-import { attemptFence, attemptParams, fenceColumns } from './attempt-fence.ts'
 
 /**
  * Asserts, in a transaction, that an attempt is still its worker's; holds it so until the transaction ends. With `idleMs`,

@@ -12,12 +12,6 @@ export function hasEnded(t: Objects, job: SqlFragment): SqlFragment {
   return sql`((select true from ${t.outcome} o where o.job_id = ${job} limit 1) is true)`
 }
 
-/** True if the attempt under this token is settled: by an outcome or an attempt row that carries it. */
-export function isSettled(t: Objects, job: SqlFragment, token: SqlFragment): SqlFragment {
-  return sql`((select true from ${t.outcome} o where o.job_id = ${job} and o.token = ${token} limit 1) is true
-    or (select true from ${t.attempt} a where a.job_id = ${job} and a.token + 0 = ${token} limit 1) is true)`
-}
-
 /** True if the attempt under this token has left a row and the job goes on. */
 export function hasAttempt(t: Objects, job: SqlFragment, token: SqlFragment): SqlFragment {
   return sql`((select true from ${t.attempt} a where a.job_id = ${job} and a.token + 0 = ${token} limit 1) is true)`

@@ -1,6 +1,6 @@
+import { attemptFence, attemptParams, fenceAnswer, fenceColumns } from '../../attempts/sql/attempt-fence.ts'
 import { operation } from '../../driver/operation.ts'
 import { sql } from '../../driver/sql.ts'
-import { attemptFence, attemptParams, fenceAnswer, fenceColumns } from './attempt-fence.ts'
 
 /** Keeps a value for the attempts to come, if the lease is still the worker's; how far the job had come stays. */
 export const saveCheckpoint = operation({

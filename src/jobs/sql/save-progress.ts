@@ -1,6 +1,6 @@
+import { attemptFence, attemptParams, fenceAnswer, fenceColumns } from '../../attempts/sql/attempt-fence.ts'
 import { operation } from '../../driver/operation.ts'
 import { sql } from '../../driver/sql.ts'
-import { attemptFence, attemptParams, fenceAnswer, fenceColumns } from './attempt-fence.ts'
 
 /** Keeps how far the job has come, if the lease is still the worker's. It never falls, over all attempts. */
 export const saveProgress = operation({

@@ -1,4 +1,5 @@
 import { defineApp, defineJob } from '../../../src/index.ts'
+import { everything } from '../../support/everything.ts'
 import { listenToTest, tell } from '../../support/program.ts'
 import { anything } from '../handlers.ts'
 
@@ -19,6 +20,7 @@ const mail = defineJob({
   name: 'mail',
   input: anything<Input>(),
   idempotent: true,
+  ...everything,
   retry: { type: 'fixed', delayMs: 0 },
   async handler(ctx, { ifUncertain }) {
     const { attempt } = ctx.job

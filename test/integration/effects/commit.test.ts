@@ -2,8 +2,8 @@ import { expect, it } from 'vitest'
 import { defineJob } from '../../../src/index.ts'
 import { anything, Gate } from '../../faults/handlers.ts'
 import { eventually } from '../../support/eventually.ts'
+import { type AnyContext, everything } from '../../support/everything.ts'
 import { describeEachApp, type EachApp } from './each-app.ts'
-import { type AnyContext, everything } from './everything.ts'
 
 function job(handler: (ctx: AnyContext) => unknown, more: object = {}) {
   return defineJob({

@@ -8,6 +8,7 @@ import {
 } from '../../../src/index.ts'
 import { aborted, anything, Gate } from '../../faults/handlers.ts'
 import { eventually } from '../../support/eventually.ts'
+import { everything } from '../../support/everything.ts'
 import { describeEachApp } from './each-app.ts'
 
 const failing = () => {
@@ -20,6 +21,7 @@ describeEachApp('app.effect', ({ open }) => {
       name: 'mail',
       input: anything<null>(),
       idempotent: true,
+      ...everything,
       handler: async (ctx) => await ctx.effect('send:email', { key: 'k' }, () => 'by the job'),
     })
     await using opened = await open({ jobs: [mail] })
@@ -35,7 +37,7 @@ describeEachApp('app.effect', ({ open }) => {
   it('of one tenant is not that of another, nor are two names or keys mixed up', async () => {
     await using opened = await open({ jobs: [], worker: false })
     const keys = new Set<string>()
-    const call = async (name: string, key: string, tenant?: string) =>
+    const call = async (name: `call:${string}`, key: string, tenant?: string) =>
       await opened.app.effect(
         name,
         { key, ...(tenant === undefined ? {} : { tenant }) },
@@ -43,9 +45,9 @@ describeEachApp('app.effect', ({ open }) => {
           keys.add(idempotencyKey)
         },
       )
-    for (const tenant of [undefined, 'a', 'b', 'b']) await call('x', 'k', tenant)
-    await call('a', 'b:c')
-    await call('a:b', 'c')
+    for (const tenant of [undefined, 'a', 'b', 'b']) await call('call:x', 'k', tenant)
+    await call('call:a', 'b:c')
+    await call('call:a:b', 'c')
 
     expect(keys.size).toBe(5)
     expect(await opened.sql('select from holdfast.effect')).toHaveLength(5)
@@ -55,25 +57,25 @@ describeEachApp('app.effect', ({ open }) => {
     await using opened = await open({ jobs: [], worker: false })
     const { app, events } = opened
     const options = { key: 'k' } as const
-    await expect(app.effect('x', options, failing)).rejects.toThrow('timeout')
-    await expect(app.effect('x', options, () => 1)).rejects.toBeInstanceOf(EffectUncertainError)
+    await expect(app.effect('call:x', options, failing)).rejects.toThrow('timeout')
+    await expect(app.effect('call:x', options, () => 1)).rejects.toBeInstanceOf(EffectUncertainError)
     const confirmed = await app.effect(
-      'x',
+      'call:x',
       { ...options, ifUncertain: () => ({ happened: true, result: 7 }) },
       () => 1,
     )
-    await expect(app.effect('y', options, failing)).rejects.toThrow('timeout')
-    const repeated = await app.effect('y', { ...options, ifUncertain: 'repeat' }, () => 2)
-    const open_ = app.effect('z', options, () => {
+    await expect(app.effect('call:y', options, failing)).rejects.toThrow('timeout')
+    const repeated = await app.effect('call:y', { ...options, ifUncertain: 'repeat' }, () => 2)
+    const open_ = app.effect('call:z', options, () => {
       throw notHappened(new Error('refused'))
     })
     await expect(open_).rejects.toThrow('refused')
 
-    expect([confirmed, repeated, await app.effect('z', options, () => 3)]).toEqual([7, 2, 3])
+    expect([confirmed, repeated, await app.effect('call:z', options, () => 3)]).toEqual([7, 2, 3])
     expect(events.of('effect.uncertain')).toEqual([
-      { effect: 'x', key: 'k', choice: 'ask' },
-      { effect: 'x', key: 'k', choice: 'confirm' },
-      { effect: 'y', key: 'k', choice: 'repeat' },
+      { effect: 'call:x', key: 'k', choice: 'ask' },
+      { effect: 'call:x', key: 'k', choice: 'confirm' },
+      { effect: 'call:y', key: 'k', choice: 'repeat' },
     ])
   })
 
@@ -82,7 +84,7 @@ describeEachApp('app.effect', ({ open }) => {
     const { app } = opened
     const gate = new Gate()
     let reason: unknown
-    const slow = app.effect('x', { key: 'k', holdMs: 1000 }, async ({ signal }) => {
+    const slow = app.effect('call:x', { key: 'k', holdMs: 1000 }, async ({ signal }) => {
       reason = await aborted(signal)
       await gate.wait()
       return 'late'
@@ -91,30 +93,30 @@ describeEachApp('app.effect', ({ open }) => {
       'it is called',
       async () => (await opened.sql('select from holdfast.effect')).length === 1,
     )
-    const busy = app.effect('x', { key: 'k', waitMs: 0 }, () => 1)
+    const busy = app.effect('call:x', { key: 'k', waitMs: 0 }, () => 1)
     await expect(busy).rejects.toBeInstanceOf(EffectBusyError)
     await eventually('its hold is over', () => gate.waiting === 1)
     await new Promise((resolve) => setTimeout(resolve, 100))
-    await expect(app.effect('x', { key: 'k' }, () => 1)).rejects.toBeInstanceOf(EffectUncertainError)
+    await expect(app.effect('call:x', { key: 'k' }, () => 1)).rejects.toBeInstanceOf(EffectUncertainError)
     gate.open()
 
     expect(await slow).toBe('late')
     expect(reason).toBeInstanceOf(EffectTimeoutError)
-    expect(await app.effect('x', { key: 'k' }, () => 1)).toBe('late')
+    expect(await app.effect('call:x', { key: 'k' }, () => 1)).toBe('late')
   })
 
   it('that comes back after somebody has recorded a result gives that one: it is the same for everybody', async () => {
     await using opened = await open({ jobs: [], worker: false })
     const { app } = opened
     const gate = new Gate()
-    const slow = app.effect('x', { key: 'k', holdMs: 1000 }, async () => {
+    const slow = app.effect('call:x', { key: 'k', holdMs: 1000 }, async () => {
       await gate.wait()
       return 'its own'
     })
     await eventually('it is called', () => gate.waiting === 1)
     await opened.sql(`update holdfast.effect set held_until = now() - interval '1 s'`)
     const ifUncertain = () => ({ happened: true as const, result: 'from the provider' })
-    expect(await app.effect('x', { key: 'k', ifUncertain }, () => 'x')).toBe('from the provider')
+    expect(await app.effect('call:x', { key: 'k', ifUncertain }, () => 'x')).toBe('from the provider')
     gate.open()
 
     expect(await slow).toBe('from the provider')
@@ -125,19 +127,21 @@ describeEachApp('app.effect', ({ open }) => {
     const { app } = opened
     let called = 0
     const call = async (name: unknown, options: unknown, fn: unknown = () => (called += 1)) =>
-      await app.effect(name as string, options as { key: string }, fn as () => void)
+      await app.effect(name as 'call:x', options as { key: string }, fn as () => void)
     for (const [name, options, fn] of [
-      ['x', {}],
+      ['call:x', {}],
       ['', { key: 'k' }],
-      ['x', undefined],
-      ['x', { key: 'k', tenant: ' ' }],
-      ['x', { key: 'k', holdMs: 1 }],
-      ['x', { key: 'k', waitMs: -1 }],
-      ['x', { key: 'k', ifUncertain: 'maybe' }],
-      ['x', { key: 'k' }, 'no function'],
+      ['x', { key: 'k' }],
+      ['write:x', { key: 'k' }],
+      ['call:x', undefined],
+      ['call:x', { key: 'k', tenant: ' ' }],
+      ['call:x', { key: 'k', holdMs: 1 }],
+      ['call:x', { key: 'k', waitMs: -1 }],
+      ['call:x', { key: 'k', ifUncertain: 'maybe' }],
+      ['call:x', { key: 'k' }, 'no function'],
     ])
       await expect(call(name, options, fn)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
-    const inside = app.transaction(async () => await call('x', { key: 'k' }))
+    const inside = app.transaction(async () => await call('call:x', { key: 'k' }))
     await expect(inside).rejects.toMatchObject({ code: 'OUTSIDE_TRANSACTION' })
 
     expect(called).toBe(0)

@@ -4,12 +4,13 @@ import { resolveEffect } from '../../../src/admin/resolve-effect.ts'
 import { retryJob } from '../../../src/admin/retry-job.ts'
 import { showEffect } from '../../../src/admin/show-effect.ts'
 import { showJob } from '../../../src/admin/show-job.ts'
-import { defineJob, EffectUndecidedError, type JobContext } from '../../../src/index.ts'
+import { defineJob, EffectUndecidedError } from '../../../src/index.ts'
 import { anything, Gate } from '../../faults/handlers.ts'
 import { eventually } from '../../support/eventually.ts'
+import { everything } from '../../support/everything.ts'
 import { describeEachApp, type EachApp } from './each-app.ts'
 
-const id = { name: 'send:email', key: "order 1's" }
+const id = { name: 'send:email', key: "order 1's" } as const
 const decision = { outcome: 'happened', reason: 'seen at the provider', actor: 'ops' } as const
 
 function mailer() {
@@ -18,8 +19,9 @@ function mailer() {
     name: 'mail',
     input: anything<null>(),
     idempotent: true,
+    ...everything,
     retry: { type: 'fixed', delayMs: 0 },
-    async handler(ctx: JobContext) {
+    async handler(ctx) {
       return await ctx.effect(id.name, { key: id.key }, ({ idempotencyKey }) => {
         calls.push(idempotencyKey)
         if (calls.length === 1) throw new Error('timeout')
@@ -97,6 +99,7 @@ describeEachApp('a decision about an effect', ({ kind, open }) => {
       name: 'mail',
       input: anything<null>(),
       idempotent: true,
+      ...everything,
       handler: async (ctx) => await ctx.effect(id.name, { key: id.key }, async () => await gate.wait()),
     })
     await using opened = await open({ jobs: [mail] })

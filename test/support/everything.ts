@@ -1,4 +1,4 @@
-import { type EffectName, type JobContext, resource } from '../../../src/index.ts'
+import { type EffectName, type JobContext, resource } from '../../src/index.ts'
 
 /** What the jobs of these tests do. */
 const outside = ['send:email', 'send:slow', 'send:quick', 'call:bank', 'call:x'] as const

@@ -1,5 +1,4 @@
 import { type Objects, type Placeholder, type SqlFragment, sql } from '../../driver/sql.ts'
-import { isSettled } from './probes.ts'
 
 /** What names an attempt in a statement: the life of its worker, its lease, its job, and the job's place in the lease. */
 export const attemptParams = { workerId: 'int8', token: 'int8', jobId: 'int8', place: 'int4' } as const
@@ -28,4 +27,13 @@ export const fenceColumns = { live: 'bool', cancelled: 'bool' } as const
 /** The columns of {@link fenceColumns}. */
 export function fenceAnswer(): SqlFragment {
   return sql`exists (select from fence) as live, coalesce((select cancelled from fence), false) as cancelled`
+}
+
+/**
+ * True if the attempt under this token is settled: by an outcome or an attempt row that carries it. Look-ups that stay
+ * look-ups, as in `jobs/sql/probes.ts`.
+ */
+export function isSettled(t: Objects, job: SqlFragment, token: SqlFragment): SqlFragment {
+  return sql`((select true from ${t.outcome} o where o.job_id = ${job} and o.token = ${token} limit 1) is true
+    or (select true from ${t.attempt} a where a.job_id = ${job} and a.token + 0 = ${token} limit 1) is true)`
 }
