@@ -18,7 +18,7 @@ import { type ChaosReport, keep, reportOf } from './report.ts'
 import { noFaults, type Stage } from './stage.ts'
 
 const LEASES_MS = [1500, 1500, 2000, 2000]
-const PRODUCER_EVERY_MS = 60
+const PRODUCER_EVERY_MS = 85
 
 /** Runs an application under faults for `minutes`, lets it drain, and checks its history. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
