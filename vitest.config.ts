@@ -11,13 +11,19 @@ function onServer(
       ...common,
       name,
       include: [...include],
-      exclude: name === 'matrix' ? [] : ['test/**/*.matrix.test.ts'],
+      exclude: [
+        ...(name === 'matrix' ? [] : ['test/**/*.matrix.test.ts']),
+        ...(name === 'integration' ? [TESTING] : []),
+      ],
       globalSetup: [...before, 'test/support/global-setup.ts'],
       testTimeout: 30_000,
       hookTimeout: 60_000,
     },
   }
 }
+
+/** Of the test kit, whose database is in the process: the same for every version of a server. */
+const TESTING = 'test/integration/testing/**/*.test.ts'
 
 const common = { environment: 'node', pool: 'forks' } as const
 
@@ -33,6 +39,7 @@ export default defineConfig({
       // Installs Prisma first, in a folder of its own.
       onServer('prisma', ['test/prisma/*.test.ts'], ['test/prisma/install.ts']),
       onServer('integration', ['test/integration/**/*.test.ts']),
+      onServer('testing', [TESTING]),
       onServer('faults', ['test/faults/**/*.test.ts']),
       onServer('regression', ['test/regression/**/*.test.ts']),
       onServer('contracts', ['test/contracts/**/*.test.ts']),
