@@ -1,12 +1,9 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { hostname } from 'node:os'
 import { createDriver } from '../adapters/create-driver.ts'
-import { recognise } from '../adapters/recognise.ts'
 import { checkName } from '../base/check.ts'
-import { OutsideTransactionError } from '../base/errors.ts'
 import { EventHub, type Events } from '../base/events.ts'
 import { type Logger, silentLogger } from '../base/logger.ts'
-import type { Driver, Queryable } from '../driver/driver.ts'
+import type { Driver } from '../driver/driver.ts'
 import type { Database } from '../driver/operation.ts'
 import type { OutsideEffect } from '../effects/effect-name.ts'
 import type { EffectCall } from '../effects/effect-options.ts'
@@ -15,7 +12,7 @@ import type { AnyJob, JobInput } from '../jobs/define-job.ts'
 import { Enqueuer, type JobToEnqueue } from '../jobs/enqueue.ts'
 import type { EnqueueAnswer, EnqueueOptions } from '../jobs/enqueue-options.ts'
 import { JobHandle } from '../jobs/job-handle.ts'
-import { type EnqueueParts, Transaction } from '../jobs/transaction.ts'
+import type { EnqueueParts, Transaction } from '../jobs/transaction.ts'
 import { channelOf } from '../migrations/channel.ts'
 import { type MigrateResult, migrate, requireVersion } from '../migrations/migrate.ts'
 import type { Producer, ProducerInput, ProducerResult } from '../producers/define-producer.ts'
@@ -26,6 +23,7 @@ import { Worker } from '../worker/worker.ts'
 import type { AppOptions, WorkerOptions } from './app-options.ts'
 import { type Composition, compose } from './composition.ts'
 import { type DryRun, type ProduceOptions, produce } from './produce.ts'
+import { ANYBODY, queryableOf, Transactions } from './transactions.ts'
 import { Upkeep } from './upkeep.ts'
 import { joinTransaction } from './user-transaction.ts'
 import { version } from './version.ts'
@@ -58,7 +56,7 @@ export class App {
   readonly #database: Database
   readonly #events = new EventHub()
   readonly #enqueuer: Enqueuer
-  readonly #insideTransaction = new AsyncLocalStorage<true>()
+  readonly #transactions: Transactions
   readonly #workers = new Set<Worker>()
   readonly #upkeep: Upkeep
 
@@ -75,7 +73,8 @@ export class App {
       ...(pooler === undefined ? {} : { pooler }),
     })
     this.#database = { queryable: this.#driver, schema: this.composition.schema, prepare: pooler !== true }
-    const { jobs, retention } = this.composition
+    const { jobs, retention, schema } = this.composition
+    this.#transactions = new Transactions(this.#driver, schema)
     this.#upkeep = new Upkeep({
       driver: this.#driver,
       database: this.#database,
@@ -85,8 +84,8 @@ export class App {
     })
     this.#enqueuer = new Enqueuer({
       database: this.#database,
-      databaseOf: (tx) => this.#databaseOf(tx),
-      requireOutside: () => this.#requireOutside(),
+      databaseOf: (tx) => this.#transactions.databaseOf(tx),
+      requireOutside: () => this.#transactions.requireOutside(),
       jobs,
       queues: new Set(this.composition.queues.keys()),
       onStored: (lastId, items) => this.#upkeep.stored(lastId, items),
@@ -171,7 +170,7 @@ export class App {
   ): Promise<ProducerResult<P>>
   async produce(producer: Producer, input: unknown, options: ProduceOptions = {}): Promise<unknown> {
     const inside = async <T>(work: OpenWork, fn: (work: OpenWork) => Promise<T>) =>
-      await this.#insideTransaction.run(true, async () => await fn(work))
+      await this.#transactions.within(async () => await fn(work))
     return await produce(
       {
         producers: this.composition.producers,
@@ -196,7 +195,7 @@ export class App {
     options: OutsideEffectOptions<T>,
     fn: (call: EffectCall) => T | Promise<T>,
   ): Promise<T> {
-    const requireOutside = () => this.#requireOutside()
+    const requireOutside = () => this.#transactions.requireOutside()
     const services = { database: this.#plannedAnew, events: this.#events, requireOutside }
     return await performOutside(services, name, options, fn)
   }
@@ -294,9 +293,9 @@ export class App {
       logger,
       enqueue: async (job, input, enqueueOptions) => await this.#enqueuer.enqueue(job, input, enqueueOptions),
       events: this.#events,
-      requireOutside: () => this.#requireOutside(),
+      requireOutside: () => this.#transactions.requireOutside(),
       database: this.#plannedAnew,
-      databaseOf: (tx) => this.#databaseOf(tx),
+      databaseOf: (tx) => this.#transactions.databaseOf(tx),
       transact: async (fn, parts) => await this.#transact(fn, parts),
       idleMs: this.#driver.singleConnection ? undefined : leaseMs,
       authorize,
@@ -315,23 +314,8 @@ export class App {
     return { ...this.#database, prepare: false }
   }
 
-  #requireOutside(): void {
-    if (this.#insideTransaction.getStore()) throw new OutsideTransactionError()
-    this.#driver.requireOutside()
-  }
-
-  #databaseOf(tx: unknown): Database {
-    return { queryable: queryableOf(tx), schema: this.composition.schema, prepare: false }
-  }
-
   async #transact<T>(fn: (tx: Transaction, inside: Database) => Promise<T>, parts: EnqueueParts): Promise<T> {
-    if (this.#insideTransaction.getStore()) throw new OutsideTransactionError()
-    const { schema } = this.composition
-    return await this.#driver.transaction(async (queryable) => {
-      const tx = new Transaction({ ...parts, enqueuer: this.#enqueuer, schema, queryable })
-      const inside = { queryable, schema, prepare: false }
-      return await this.#insideTransaction.run(true, async () => await fn(tx, inside))
-    })
+    return await this.#transactions.run(fn, { ...parts, enqueuer: this.#enqueuer })
   }
 }
 
@@ -353,12 +337,4 @@ export class App {
  */
 export function defineApp(options: AppOptions): App {
   return new App(options)
-}
-
-/** A transaction of the application itself: nobody has declared what it does. */
-const ANYBODY: EnqueueParts = { tenant: '', requireDeclared: () => {}, inherit: (options) => options }
-
-/** What runs our statements in the transaction that a caller passed. */
-function queryableOf(tx: unknown): Queryable {
-  return tx instanceof Transaction ? tx.queryable : recognise(tx)
 }
