@@ -17,6 +17,8 @@ function job(handler: (ctx: AnyContext) => unknown, more: object = {}) {
   return defineJob({ ...options, handler: handler as never })
 }
 
+const mayEnqueue = (name: string) => ({ effects: [...everything.effects, `enqueue:${name}`] })
+
 const values = [[], [1, { a: 2 }], ['a'], 'hello', '', 0, -0, false, null, { a: '😀' }, '\\u0000', 1e21]
 
 describeEachApp('payload by the doors of a handler', ({ open }) => {
@@ -93,7 +95,7 @@ describeEachApp("a transaction of a handler's", ({ open }) => {
         await tx.query('insert into written values (2)')
         return [one.status, two.status, done]
       })
-    })
+    }, mayEnqueue('mail'))
     await using opened = await open({ jobs: [both, mail] })
     await opened.sql('create table written (n int)')
     const { id } = await opened.app.enqueue(both, null)
@@ -121,7 +123,7 @@ describeEachApp("a transaction of a handler's", ({ open }) => {
           )
       })
       return await ctx.effect('call:x', { key: 'k' }, () => 'works')
-    })
+    }, mayEnqueue('job'))
     await using opened = await open({ jobs: [calls] })
     const { id } = await opened.app.enqueue(calls, null)
 
