@@ -47,7 +47,8 @@ export function copyPackage(dir: string, edits: readonly Edit[] = []): PackageCo
   }
 }
 
-function applyEdit(dir: string, { file, find, replace }: Edit): void {
+/** @throws {Error} The edit does not fit: the statement has changed, or moved. */
+export function applyEdit(dir: string, { file, find, replace }: Edit): void {
   const target = path.join(dir, file.replace(/\.ts$/, '.js'))
   const text = fs.readFileSync(target, 'utf8')
   const times = text.split(find).length - 1

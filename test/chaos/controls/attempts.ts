@@ -1,4 +1,6 @@
-import { type Control, edit, unfenced } from './control.ts'
+import { type Control, edit, editIn, unfenced } from './control.ts'
+
+const fenceEdit = editIn('src/attempts/sql')
 
 /** What is taken out of the statements by which a handler writes before its attempt ends. */
 export const attemptControls = {
@@ -11,25 +13,25 @@ export const attemptControls = {
   'fence-of-any-worker': {
     statement: 'every statement of an attempt',
     takesOut: 'whose lease it is',
-    edits: [edit('attempt-fence', 'and l.worker_id + 0 = ${p.workerId}', 'and ${p.workerId} > 0')],
+    edits: [fenceEdit('attempt-fence', 'and l.worker_id + 0 = ${p.workerId}', 'and ${p.workerId} > 0')],
     caughtBy: { scene: 'fenceOfAnotherWorker' },
   },
   'fence-of-any-job': {
     statement: 'every statement of an attempt',
     takesOut: 'that the job is the lease’s',
-    edits: [edit('attempt-fence', 'and l.job_ids[${p.place}] = ${p.jobId}', 'and ${p.place} > 0')],
+    edits: [fenceEdit('attempt-fence', 'and l.job_ids[${p.place}] = ${p.jobId}', 'and ${p.place} > 0')],
     caughtBy: { scene: 'fenceOfAnotherJob' },
   },
   'fence-after-the-end': {
     statement: 'every statement of an attempt',
     takesOut: 'that the attempt has not ended',
-    edits: [edit('attempt-fence', 'and not ${isSettled(t, sql `${p.jobId}`, sql `${p.token}`)}', '')],
+    edits: [fenceEdit('attempt-fence', 'and not ${isSettled(t, sql `${p.jobId}`, sql `${p.token}`)}', '')],
     caughtBy: { scene: 'fenceAfterTheEnd' },
   },
   'fence-without-lock': {
     statement: 'every statement of an attempt',
     takesOut: 'the lock that keeps the lease until the transaction ends',
-    edits: [edit('attempt-fence', 'for key share of l', '')],
+    edits: [fenceEdit('attempt-fence', 'for key share of l', '')],
     caughtBy: { scene: 'fenceKeepsTheLease' },
   },
   'checkpoint-unfenced': {

@@ -22,12 +22,13 @@ export const chaos = (pace: ChaosSettings['pace'] = {}, minutes = 0.4) => ({
   chaos: { minutes, drainMs: 15_000, pace },
 })
 
+/** Edits of the statements of a folder. */
+export const editIn =
+  (folder: string) =>
+  (file: string, find: string, replace: string): Edit => ({ file: `${folder}/${file}.ts`, find, replace })
+
 /** An edit of a statement of `src/jobs/sql`. */
-export const edit = (file: string, find: string, replace: string): Edit => ({
-  file: `src/jobs/sql/${file}.ts`,
-  find,
-  replace,
-})
+export const edit = editIn('src/jobs/sql')
 
 /** The row of a fence that lets everything through. It names all parameters: PostgreSQL wants to know the type of each. */
 const UNFENCED =

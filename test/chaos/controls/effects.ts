@@ -1,15 +1,12 @@
-import type { Edit } from '../package-copy.ts'
-import { type Control, chaos, unfenced } from './control.ts'
+import { type Control, chaos, editIn, unfenced } from './control.ts'
 
 const folder = 'src/effects/sql'
-const edit = (file: string, find: string, replace: string): Edit => ({
-  file: `${folder}/${file}.ts`,
-  find,
-  replace,
-})
+const edit = editIn(folder)
 
 /** Whoever comes calls, whatever is known of the effect. */
 const beginOfAny = edit('begin-effect', "where e.state = 'open' or", 'where true or')
+/** The look before, which spares what is known a second statement, keeps such a call away too: only both of them are noticed. */
+const beginOfTheKnown = edit('begin-effect', ' and not exists (select from known)', '')
 const thisCall = ' and e.call = ${p.call}::uuid'
 const anyCall = ' and ${p.call}::uuid is not null'
 
@@ -24,7 +21,7 @@ export const effectControls = {
   'begin-of-the-cancelled': {
     statement: 'begin_effect',
     takesOut: 'that nobody has cancelled the job',
-    edits: [edit('begin-effect', 'from fence where not cancelled', 'from fence')],
+    edits: [edit('begin-effect', 'where not cancelled and not exists', 'where not exists')],
     caughtBy: { scene: 'beginOfTheCancelled' },
   },
   'begin-in-doubt': {
@@ -38,19 +35,19 @@ export const effectControls = {
   'begin-of-the-happened': {
     statement: 'begin_effect',
     takesOut: 'that it has not happened, and is not in doubt',
-    edits: [beginOfAny],
+    edits: [beginOfAny, beginOfTheKnown],
     caughtBy: { scene: 'beginOfTheHappened' },
   },
   'begin-of-the-happened-in-a-run': {
     statement: 'begin_effect',
     takesOut: 'the same, found by a run',
-    edits: [beginOfAny],
+    edits: [beginOfAny, beginOfTheKnown],
     caughtBy: chaos({ killAfterCall: 1500 }),
   },
   'begin-taking-the-happened': {
     statement: 'begin_effect',
     takesOut: 'that a call which was in doubt is so still',
-    edits: [edit('begin-effect', "or (e.state <> 'happened' and", 'or (true and')],
+    edits: [edit('begin-effect', "or (e.state <> 'happened' and", 'or (true and'), beginOfTheKnown],
     caughtBy: { scene: 'takingOverTheHappened' },
   },
   'record-unfenced': {
