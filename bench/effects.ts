@@ -1,6 +1,6 @@
 import { Client } from 'pg'
 import { startPostgres } from '../scripts/postgres-server.ts'
-import { defineApp, defineJob, type JobContext } from '../src/index.ts'
+import { defineApp, defineJob, type JobContext, resource } from '../src/index.ts'
 import { startProxy } from '../test/support/proxy.ts'
 import { machine } from './machine.ts'
 import { SETTINGS } from './measure/bench.ts'
@@ -13,7 +13,7 @@ import { median } from './measure/statistics.ts'
 const count = Number(process.argv[2] ?? 300)
 const rounds = Number(process.argv[3] ?? 3)
 
-type Act = (n: number, ctx: JobContext) => Promise<unknown>
+type Act = (n: number, ctx: JobContext<object, 'call:x'>) => Promise<unknown>
 
 interface Counted {
   readonly ms: number
@@ -36,9 +36,12 @@ await raw.query('create table bare (n int, k text)')
 
 let act: Act = async () => {}
 let ended: (counted: Counted) => void = () => {}
+const outside = resource({ name: 'outside', provides: ['call:x'], create: () => null })
 const job = defineJob({
   name: 'bench',
   input: anything,
+  effects: ['call:x'],
+  uses: { outside },
   idempotent: true,
   async handler(ctx) {
     await act(-1, ctx)
@@ -122,11 +125,11 @@ const cases: readonly (readonly [string, () => Promise<Counted>])[] = [
   ],
   [
     'ctx.effect, performed',
-    async () => await measure(async (n, ctx) => await ctx.effect('x', { key: `${run}:${n}` }, () => n)),
+    async () => await measure(async (n, ctx) => await ctx.effect('call:x', { key: `${run}:${n}` }, () => n)),
   ],
   [
     'ctx.effect, already known',
-    async () => await measure(async (_, ctx) => await ctx.effect('x', { key: `${run}:0` }, () => 0)),
+    async () => await measure(async (_, ctx) => await ctx.effect('call:x', { key: `${run}:0` }, () => 0)),
   ],
   [
     'ctx.transaction with one insert',
@@ -139,7 +142,7 @@ const cases: readonly (readonly [string, () => Promise<Counted>])[] = [
   ['ctx.checkpoint', async () => await measure(async (n, ctx) => await ctx.checkpoint(n))],
   [
     'app.effect, performed',
-    async () => await measure(async (n) => await app.effect('y', { key: `${run}:${n}` }, () => n)),
+    async () => await measure(async (n) => await app.effect('call:y', { key: `${run}:${n}` }, () => n)),
   ],
 ]
 
