@@ -23,7 +23,7 @@ async function connect(url: string): Promise<Client> {
   return new PrismaClient({ adapter: new PrismaPg({ connectionString: url }) })
 }
 
-export const prisma = onPostgres({ name: 'Prisma', hasSavepoints: true }, async ({ url }) => {
+export const prisma = onPostgres({ name: 'Prisma' }, async ({ url }) => {
   const client = await connect(url)
   return {
     transaction: async (fn) =>

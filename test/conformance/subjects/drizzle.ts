@@ -15,7 +15,7 @@ interface DrizzleTransaction {
 
 const mistake = { says: /Drizzle database: .*db\.transaction/ }
 
-export const drizzleOnPg = onPostgres({ name: 'Drizzle on pg', hasSavepoints: true }, async ({ url }) => {
+export const drizzleOnPg = onPostgres({ name: 'Drizzle on pg' }, async ({ url }) => {
   const pool = new Pool({ connectionString: url })
   const db = drizzlePg(pool)
   return {
@@ -25,22 +25,18 @@ export const drizzleOnPg = onPostgres({ name: 'Drizzle on pg', hasSavepoints: tr
   }
 })
 
-export const drizzleOnPostgresJs = onPostgres(
-  { name: 'Drizzle on postgres.js', hasSavepoints: true },
-  async ({ url }) => {
-    const client = postgres(url, { max: 3, onnotice: () => {} })
-    const db = drizzlePostgresJs(client)
-    return {
-      transaction: async (fn) => await db.transaction(async (tx) => await fn(ownOf(tx))),
-      mistakes: { 'a database': { ...mistake, tx: db } },
-      end: async () => await client.end(),
-    }
-  },
-)
+export const drizzleOnPostgresJs = onPostgres({ name: 'Drizzle on postgres.js' }, async ({ url }) => {
+  const client = postgres(url, { max: 3, onnotice: () => {} })
+  const db = drizzlePostgresJs(client)
+  return {
+    transaction: async (fn) => await db.transaction(async (tx) => await fn(ownOf(tx))),
+    mistakes: { 'a database': { ...mistake, tx: db } },
+    end: async () => await client.end(),
+  }
+})
 
 export const drizzleOnPglite: Subject = {
   name: 'Drizzle on PGlite',
-  hasSavepoints: true,
   async open() {
     const instance = await openMigratedPglite()
     const db = drizzlePglite(instance)

@@ -1,7 +1,7 @@
 import createKnex, { type Knex } from 'knex'
 import { type OwnTransaction, onPostgres } from './subject.ts'
 
-export const knex = onPostgres({ name: 'Knex', hasSavepoints: true }, async ({ url }) => {
+export const knex = onPostgres({ name: 'Knex' }, async ({ url }) => {
   const db = createKnex({
     client: 'pg',
     connection: url,

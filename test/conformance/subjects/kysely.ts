@@ -17,7 +17,7 @@ function connect(url: string): Kysely<Tables> {
   return new Kysely<Tables>({ dialect, plugins: [new CamelCasePlugin({ upperCase: true })] })
 }
 
-export const kysely = onPostgres({ name: 'Kysely', hasSavepoints: false }, async ({ url }) => {
+export const kysely = onPostgres({ name: 'Kysely' }, async ({ url }) => {
   const db = connect(url)
   return {
     transaction: async (fn) => await db.transaction().execute(async (trx) => await fn(ownOf(trx))),
@@ -26,27 +26,24 @@ export const kysely = onPostgres({ name: 'Kysely', hasSavepoints: false }, async
   }
 })
 
-export const kyselyControlled = onPostgres(
-  { name: 'Kysely, startTransaction', hasSavepoints: true },
-  async ({ url }) => {
-    const db = connect(url)
-    return {
-      async transaction(fn) {
-        const trx = await db.startTransaction().execute()
-        try {
-          const result = await fn(controlledOf(trx))
-          await trx.commit().execute()
-          return result
-        } catch (error) {
-          await trx.rollback().execute()
-          throw error
-        }
-      },
-      mistakes: {},
-      end: async () => await db.destroy(),
-    }
-  },
-)
+export const kyselyControlled = onPostgres({ name: 'Kysely, startTransaction' }, async ({ url }) => {
+  const db = connect(url)
+  return {
+    async transaction(fn) {
+      const trx = await db.startTransaction().execute()
+      try {
+        const result = await fn(controlledOf(trx))
+        await trx.commit().execute()
+        return result
+      } catch (error) {
+        await trx.rollback().execute()
+        throw error
+      }
+    },
+    mistakes: {},
+    end: async () => await db.destroy(),
+  }
+})
 
 function ownOf(trx: Transaction<Tables>): OwnTransaction {
   return { tx: trx, query: async (text) => await trx.executeQuery(CompiledQuery.raw(text)) }

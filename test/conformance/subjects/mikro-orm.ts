@@ -4,7 +4,7 @@ import { type OwnTransaction, onPostgres } from './subject.ts'
 /** MikroORM does not start without an entity. */
 const entity = new EntitySchema({ name: 'Trail', properties: { step: { type: 'number', primary: true } } })
 
-export const mikroOrm = onPostgres({ name: 'MikroORM', hasSavepoints: true }, async ({ url }) => {
+export const mikroOrm = onPostgres({ name: 'MikroORM' }, async ({ url }) => {
   const orm = await MikroORM.init({ clientUrl: url, entities: [entity] })
   const fork = orm.em.fork()
   return {
@@ -17,28 +17,25 @@ export const mikroOrm = onPostgres({ name: 'MikroORM', hasSavepoints: true }, as
   }
 })
 
-export const mikroOrmBegin = onPostgres(
-  { name: 'MikroORM, em.begin', hasSavepoints: false },
-  async ({ url }) => {
-    const orm = await MikroORM.init({ clientUrl: url, entities: [entity] })
-    return {
-      async transaction(fn) {
-        const em = orm.em.fork()
-        await em.begin()
-        try {
-          const result = await fn(ownOf(em))
-          await em.commit()
-          return result
-        } catch (error) {
-          await em.rollback()
-          throw error
-        }
-      },
-      mistakes: {},
-      end: async () => await orm.close(true),
-    }
-  },
-)
+export const mikroOrmBegin = onPostgres({ name: 'MikroORM, em.begin' }, async ({ url }) => {
+  const orm = await MikroORM.init({ clientUrl: url, entities: [entity] })
+  return {
+    async transaction(fn) {
+      const em = orm.em.fork()
+      await em.begin()
+      try {
+        const result = await fn({ tx: em, query: async (text) => await em.execute(text) })
+        await em.commit()
+        return result
+      } catch (error) {
+        await em.rollback()
+        throw error
+      }
+    },
+    mistakes: {},
+    end: async () => await orm.close(true),
+  }
+})
 
 function ownOf(em: EntityManager): OwnTransaction {
   return {

@@ -2,7 +2,7 @@ import { Client, Pool } from 'pg'
 import { inTransaction } from '../../integration/homes.ts'
 import { type OwnTransaction, onPostgres } from './subject.ts'
 
-export const pg = onPostgres({ name: 'pg', hasSavepoints: true }, async ({ url }) => {
+export const pg = onPostgres({ name: 'pg' }, async ({ url }) => {
   const pool = new Pool({ connectionString: url })
   const idle = await pool.connect()
   return {

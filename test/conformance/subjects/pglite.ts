@@ -3,7 +3,6 @@ import type { Subject } from './subject.ts'
 
 export const pglite: Subject = {
   name: 'PGlite',
-  hasSavepoints: false,
   async open() {
     const instance = await openMigratedPglite()
     return {

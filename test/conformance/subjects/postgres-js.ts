@@ -13,7 +13,7 @@ export function hostile(url: string): postgres.Sql {
   })
 }
 
-export const postgresJs = onPostgres({ name: 'postgres.js', hasSavepoints: true }, async ({ url }) => {
+export const postgresJs = onPostgres({ name: 'postgres.js' }, async ({ url }) => {
   const sql = hostile(url)
   const reserved = await sql.reserve()
   return {

@@ -1,7 +1,7 @@
 import { Sequelize, type Transaction } from 'sequelize'
 import { type OwnTransaction, onPostgres } from './subject.ts'
 
-export const sequelize = onPostgres({ name: 'Sequelize', hasSavepoints: true }, async ({ url }) => {
+export const sequelize = onPostgres({ name: 'Sequelize' }, async ({ url }) => {
   const db = new Sequelize(url, { dialect: 'postgres', logging: false })
   const ownOf = (transaction: Transaction): OwnTransaction => ({
     tx: transaction,

@@ -7,7 +7,7 @@ export interface OwnTransaction {
   readonly tx: unknown
   /** Runs a statement of the test's, as a user of the library would. */
   readonly query: (text: string) => Promise<unknown>
-  /** Runs `fn` in a savepoint, and rolls back to it when `fn` throws. */
+  /** Runs `fn` in a savepoint, and rolls back to it when `fn` throws. Default: by statements, as with any library. */
   readonly savepoint?: <T>(fn: (inner: OwnTransaction) => Promise<T>) => Promise<T>
 }
 
@@ -25,7 +25,6 @@ export interface OpenSubject {
 
 export interface Subject {
   readonly name: string
-  readonly hasSavepoints: boolean
   readonly open: () => Promise<OpenSubject>
 }
 

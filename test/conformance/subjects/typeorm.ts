@@ -5,7 +5,7 @@ async function connect(url: string): Promise<DataSource> {
   return await new DataSource({ type: 'postgres', url, entities: [] }).initialize()
 }
 
-export const typeOrm = onPostgres({ name: 'TypeORM', hasSavepoints: true }, async ({ url }) => {
+export const typeOrm = onPostgres({ name: 'TypeORM' }, async ({ url }) => {
   const source = await connect(url)
   const idle = source.createQueryRunner()
   return {
@@ -23,30 +23,27 @@ export const typeOrm = onPostgres({ name: 'TypeORM', hasSavepoints: true }, asyn
   }
 })
 
-export const typeOrmRunner = onPostgres(
-  { name: 'TypeORM, query runner', hasSavepoints: false },
-  async ({ url }) => {
-    const source = await connect(url)
-    return {
-      async transaction(fn) {
-        const runner = source.createQueryRunner()
-        await runner.startTransaction()
-        try {
-          const result = await fn({ tx: runner, query: async (text) => await runner.query(text) })
-          await runner.commitTransaction()
-          return result
-        } catch (error) {
-          await runner.rollbackTransaction()
-          throw error
-        } finally {
-          await runner.release()
-        }
-      },
-      mistakes: {},
-      end: async () => await source.destroy(),
-    }
-  },
-)
+export const typeOrmRunner = onPostgres({ name: 'TypeORM, query runner' }, async ({ url }) => {
+  const source = await connect(url)
+  return {
+    async transaction(fn) {
+      const runner = source.createQueryRunner()
+      await runner.startTransaction()
+      try {
+        const result = await fn({ tx: runner, query: async (text) => await runner.query(text) })
+        await runner.commitTransaction()
+        return result
+      } catch (error) {
+        await runner.rollbackTransaction()
+        throw error
+      } finally {
+        await runner.release()
+      }
+    },
+    mistakes: {},
+    end: async () => await source.destroy(),
+  }
+})
 
 function ownOf(manager: EntityManager, tx: unknown): OwnTransaction {
   return {
