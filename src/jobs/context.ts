@@ -67,7 +67,7 @@ export interface JobContext<Resources extends object = object, Effect extends st
   /**
    * Enqueues another job, committed at once: it stays even if this attempt fails. Takes only jobs that the `effects`
    * of this one name, and throws `UndeclaredEffectError` for another; throws the signal's `LeaseLostError` once the
-   * lease is known to be lost.
+   * lease is known to be lost, and `AttemptEndedError` after `commit`.
    */
   enqueue<J extends JobNamed<EnqueuedName<Effect>>>(
     job: J,

@@ -280,12 +280,17 @@ export class AttemptWork {
     return `${job.name.replaceAll('%', '%25').replaceAll(':', '%3A')}:${job.uniqueKey}`
   }
 
+  /** @throws {AttemptEndedError} The attempt is over, or its job completed by its own commit. */
+  requireUnended(call: string): void {
+    if (this.#isOver || this.committed !== undefined || this.undecided !== undefined)
+      throw new AttemptEndedError({ jobId: this.#ids.jobId, call })
+  }
+
   #requireOpen(call: string): void {
     const reason = this.#options.abortReason()
     // The job goes on elsewhere, or nowhere: nothing this attempt asks for is accepted.
     if (reason instanceof LeaseLostError || reason instanceof JobCancelledError) throw reason
-    if (this.#isOver || this.committed !== undefined || this.undecided !== undefined)
-      throw new AttemptEndedError({ jobId: this.#ids.jobId, call })
+    this.requireUnended(call)
   }
 
   /** What the handler has decided stands, whatever it does afterwards. */

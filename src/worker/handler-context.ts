@@ -145,6 +145,7 @@ export class HandlerContext implements JobContext<ResourceValues, EffectName> {
   ): Promise<EnqueueAnswer> {
     // The job goes on elsewhere, and enqueues there what it has to.
     if (this.#abortReason instanceof LeaseLostError) throw this.#abortReason
+    this.#work?.requireUnended('ctx.enqueue')
     this.#requireDeclared(`enqueue:${job?.name}`)
     return await this.#services.enqueue(job, input, this.inheriting(options))
   }

@@ -53,10 +53,11 @@ describeEachApp("a job's own commit", ({ open }) => {
   it('stands, whatever the handler does afterwards, and frees the unique key', async () => {
     const stubborn = job(async (ctx) => {
       await ctx.commit(() => 'committed')
+      await ctx.enqueue(child, null).catch(() => undefined)
       await ctx.effect('call:x', { key: 'k' }, () => 1).catch(() => undefined)
       throw new Error('ignored')
-    })
-    await using opened = await open({ jobs: [stubborn] })
+    }, mayEnqueue)
+    await using opened = await open({ jobs: [stubborn, child] })
 
     expect(await runOne(opened, stubborn, { uniqueKey: 'u' })).toMatchObject({
       state: 'completed',
@@ -64,6 +65,7 @@ describeEachApp("a job's own commit", ({ open }) => {
       result: 'committed',
     })
     expect(await opened.sql('select from holdfast.unique_key')).toEqual([])
+    expect(await opened.sql(`select from holdfast.job where name = 'child'`)).toEqual([])
     expect(await opened.sql('select from holdfast.effect')).toEqual([])
     await eventually('the lease has ended', async () => {
       return (await opened.sql('select from holdfast.lease')).length === 0
