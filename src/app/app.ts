@@ -1,8 +1,5 @@
-import { hostname } from 'node:os'
 import { createDriver } from '../adapters/create-driver.ts'
-import { checkName } from '../base/check.ts'
 import { EventHub, type Events } from '../base/events.ts'
-import { type Logger, silentLogger } from '../base/logger.ts'
 import type { Driver } from '../driver/driver.ts'
 import type { Database } from '../driver/operation.ts'
 import type { OutsideEffect } from '../effects/effect-name.ts'
@@ -12,22 +9,19 @@ import type { AnyJob, JobInput } from '../jobs/define-job.ts'
 import { Enqueuer, type JobToEnqueue } from '../jobs/enqueue.ts'
 import type { EnqueueAnswer, EnqueueOptions } from '../jobs/enqueue-options.ts'
 import { JobHandle } from '../jobs/job-handle.ts'
-import type { EnqueueParts, Transaction } from '../jobs/transaction.ts'
-import { channelOf } from '../migrations/channel.ts'
+import type { Transaction } from '../jobs/transaction.ts'
 import { type MigrateResult, migrate, requireVersion } from '../migrations/migrate.ts'
 import type { Producer, ProducerInput, ProducerResult } from '../producers/define-producer.ts'
 import type { OpenWork } from '../producers/producer-transaction.ts'
-import { Resources } from '../resources/resources.ts'
 import type { ContextServices } from '../worker/handler-context.ts'
-import { Worker } from '../worker/worker.ts'
+import type { Worker } from '../worker/worker.ts'
 import type { AppOptions, WorkerOptions } from './app-options.ts'
 import { type Composition, compose } from './composition.ts'
 import { type DryRun, type ProduceOptions, produce } from './produce.ts'
 import { ANYBODY, queryableOf, Transactions } from './transactions.ts'
 import { Upkeep } from './upkeep.ts'
 import { joinTransaction } from './user-transaction.ts'
-import { version } from './version.ts'
-import { workerQueues } from './worker-queues.ts'
+import { plannedAnew, Workers } from './workers.ts'
 
 /** What rooms above the application reach through it. */
 export interface Internals {
@@ -57,7 +51,7 @@ export class App {
   readonly #events = new EventHub()
   readonly #enqueuer: Enqueuer
   readonly #transactions: Transactions
-  readonly #workers = new Set<Worker>()
+  readonly #workers: Workers
   readonly #upkeep: Upkeep
 
   /** @internal Use {@link defineApp}. */
@@ -89,6 +83,16 @@ export class App {
       jobs,
       queues: new Set(this.composition.queues.keys()),
       onStored: (lastId, items) => this.#upkeep.stored(lastId, items),
+    })
+    this.#workers = new Workers({
+      composition: this.composition,
+      driver: this.#driver,
+      database: this.#database,
+      events: this.#events,
+      enqueuer: this.#enqueuer,
+      transactions: this.#transactions,
+      upkeep: this.#upkeep,
+      logger: options.logger,
     })
   }
 
@@ -139,7 +143,7 @@ export class App {
    *   {@link TransactionAbortedError} if `fn` hid the error of a statement, so that nothing was committed.
    */
   async transaction<T>(fn: (tx: Transaction) => Promise<T>): Promise<T> {
-    return await this.#transact(fn, ANYBODY)
+    return await this.#transactions.run(fn, { ...ANYBODY, enqueuer: this.#enqueuer })
   }
 
   /**
@@ -196,7 +200,7 @@ export class App {
     fn: (call: EffectCall) => T | Promise<T>,
   ): Promise<T> {
     const requireOutside = () => this.#transactions.requireOutside()
-    const services = { database: this.#plannedAnew, events: this.#events, requireOutside }
+    const services = { database: plannedAnew(this.#database), events: this.#events, requireOutside }
     return await performOutside(services, name, options, fn)
   }
 
@@ -211,39 +215,7 @@ export class App {
    * @throws {InvalidArgumentError} A queue is not configured, or a concurrency out of range.
    */
   worker(options: WorkerOptions = {}): Worker {
-    const { composition } = this
-    const queues = workerQueues(composition, options)
-    const logger = this.#options.logger ?? options.logger ?? silentLogger
-    const worker = new Worker(
-      {
-        driver: this.#driver,
-        schema: composition.schema,
-        prepare: this.#database.prepare,
-        channel: channelOf(composition.schema),
-        appName: composition.name,
-        version,
-        events: this.#events,
-        services: this.#services(logger),
-        jobs: composition.jobs,
-        prepareSchema: async () => {
-          await requireVersion(this.#driver, composition.schema)
-          await this.#upkeep.register()
-        },
-        upkeep: async () => await this.#upkeep.round(),
-        onStopped: (stopped) => this.#workers.delete(stopped),
-      },
-      {
-        name: checkName('name', options.name ?? `${hostname()}:${process.pid}`),
-        queues,
-        leaseMs: composition.leaseMs,
-        maxPollMs: composition.maxPollMs,
-        shutdownMs: composition.shutdownMs,
-        shutdownGraceMs: composition.shutdownGraceMs,
-        endProcessWhenStuck: options.endProcessWhenStuck ?? false,
-      },
-    )
-    this.#workers.add(worker)
-    return worker
+    return this.#workers.open(options)
   }
 
   /**
@@ -264,7 +236,7 @@ export class App {
    * yours. Safe to repeat.
    */
   async close(): Promise<void> {
-    await Promise.all([...this.#workers].map(async (worker) => await worker.stop()))
+    await this.#workers.stop()
     await this.#enqueuer.idle()
     await this.#upkeep.idle()
     await this.#driver.close()
@@ -281,41 +253,9 @@ export class App {
       database: this.#database,
       events: this.#events,
       options: this.#options,
-      services: () => this.#services(this.#options.logger ?? silentLogger),
+      services: () => this.#workers.services(undefined),
       register: async () => await this.#upkeep.register(),
     }
-  }
-
-  /** What handlers work through, whoever runs them. */
-  #services(logger: Logger): ContextServices {
-    const { authorize, leaseMs, resources } = this.composition
-    return {
-      logger,
-      enqueue: async (job, input, enqueueOptions) => await this.#enqueuer.enqueue(job, input, enqueueOptions),
-      events: this.#events,
-      requireOutside: () => this.#transactions.requireOutside(),
-      database: this.#plannedAnew,
-      databaseOf: (tx) => this.#transactions.databaseOf(tx),
-      transact: async (fn, parts) => await this.#transact(fn, parts),
-      idleMs: this.#driver.singleConnection ? undefined : leaseMs,
-      authorize,
-      resources: new Resources({
-        replacements: resources,
-        onError: (during, error) => this.#events.emit('worker.error', { during, error, retryInMs: 0 }),
-      }),
-    }
-  }
-
-  /**
-   * For statements on a pool that must not keep a plan: one made while the ledger was empty would read it from end to end
-   * for as long as its connection lives. A worker's own sessions have settings against that, a pool may be the user's.
-   */
-  get #plannedAnew(): Database {
-    return { ...this.#database, prepare: false }
-  }
-
-  async #transact<T>(fn: (tx: Transaction, inside: Database) => Promise<T>, parts: EnqueueParts): Promise<T> {
-    return await this.#transactions.run(fn, { ...parts, enqueuer: this.#enqueuer })
   }
 }
 

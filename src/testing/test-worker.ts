@@ -189,7 +189,7 @@ export class TestWorker {
     // A commit without an answer: a database inside this process has none of those.
     if (outcome.to === 'undecided') throw error
     if (outcome.to === 'committed') {
-      this.#traffic.committed(claimed.lease)
+      this.#traffic.leases.settled(claimed.lease, 1, false)
       reportCommitted(events, claimed, outcome, durationMs)
     } else {
       const settlement: Settlement = { job: claimed, durationMs, endedAtMs, outcome, error }
@@ -197,7 +197,7 @@ export class TestWorker {
       if (outcome.to === 'completed' && !outcome.late) await this.#traffic.trade(batch, undefined)
       else await this.#traffic.settleOthers(batch)
     }
-    await this.#traffic.closeFinished(database)
+    await this.#traffic.leases.closeFinished(database)
     const answer = outcome.to === 'committed' ? 'recorded' : this.#answer
     return { ...jobOf(claimed), outcome: outcomeOf(outcome, answer), error }
   }

@@ -222,8 +222,8 @@ async function closeLeases(
 ): Promise<void> {
   await runLeaseCloser(
     {
-      hasFinished: () => traffic.hasFinished,
-      closeFinished: async () => await traffic.closeFinished(database),
+      hasFinished: () => traffic.leases.hasFinished,
+      closeFinished: async () => await traffic.leases.closeFinished(database),
       wakeup: finished,
       onError: (error, retryInMs) => onError('ending leases', error, retryInMs),
     },

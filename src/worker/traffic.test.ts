@@ -98,7 +98,7 @@ it('says that outcomes are recorded where only the claim after them failed', asy
 it('asks nothing at its end unless an answer was lost', async () => {
   const { traffic, sent } = setUp({ claim_jobs: () => nothing })
   await traffic.trade(undefined, wants)
-  await traffic.releaseIfUnsure()
+  await traffic.leases.releaseIfUnsure()
   expect(sent).toEqual(['claim_jobs'])
 })
 
@@ -145,12 +145,12 @@ it('has a lease ended by a statement of its own when it was settled in parts, an
     error: undefined,
   }))
   await traffic.trade({ workerId: 1n, settlements: ended.slice(0, 2) }, undefined)
-  expect([traffic.hasFinished, traffic.openLeases]).toEqual([false, [7n]])
+  expect([traffic.leases.hasFinished, traffic.leases.tokens]).toEqual([false, [7n]])
   await traffic.trade({ workerId: 1n, settlements: ended.slice(2) }, undefined)
-  expect([traffic.hasFinished, traffic.openLeases]).toEqual([true, [7n]])
+  expect([traffic.leases.hasFinished, traffic.leases.tokens]).toEqual([true, [7n]])
 
-  await traffic.closeFinished(database)
-  expect([traffic.hasFinished, traffic.openLeases]).toEqual([false, []])
+  await traffic.leases.closeFinished(database)
+  expect([traffic.leases.hasFinished, traffic.leases.tokens]).toEqual([false, []])
   expect(sent.at(-1)).toBe('close_leases')
 })
 
@@ -180,7 +180,7 @@ it('asks for a few by the small statement, and by the large one when only suspec
   expect((await traffic.trade(undefined, few)).jobs).toMatchObject([
     { id: '3', place: 1, name: 'a', attempt: 2, care: 1, enqueuedAtMs: 5, scheduledAtMs: 5, input: { n: 1 } },
   ])
-  expect(traffic.openLeases).toEqual([7n])
+  expect(traffic.leases.tokens).toEqual([7n])
   await traffic.trade(undefined, few)
   await traffic.trade(undefined, few)
   await traffic.trade(undefined, { ...few, free: [1] })
@@ -206,6 +206,6 @@ it('believes that a lease has ended only if the answer says so, however much of 
       error: undefined,
     }))
     await traffic.settleOthers({ workerId: 1n, settlements })
-    expect(traffic.hasFinished).toBe(finished)
+    expect(traffic.leases.hasFinished).toBe(finished)
   }
 })

@@ -85,7 +85,7 @@ export class Worker {
       loopWatch,
       onChange: () => this.#wakeUp.exchange.wake(),
       onCommitted: (job, outcome, durationMs) => {
-        this.#loops?.traffic.committed(job.lease)
+        this.#loops?.traffic.leases.settled(job.lease, 1, false)
         reportCommitted(events, job, outcome, durationMs)
       },
       onSuspectEnded: (queue) => this.#wakeUp.look(queue),
@@ -215,9 +215,9 @@ export class Worker {
     this.#background.abort()
     await Promise.all([ended, this.#lives.settle()])
     clearTimeout(giveUp)
-    await traffic
+    await traffic.leases
       .closeFinished(this.#database)
-      .then(async () => await traffic.releaseIfUnsure())
+      .then(async () => await traffic.leases.releaseIfUnsure())
       .catch((error: unknown) => this.#failed('ending leases', error, 0))
     await this.#deps.services.resources.close()
     const workerId = this.#lives.id
@@ -228,7 +228,7 @@ export class Worker {
   }
 
   #lost(workerId: bigint, why: string): void {
-    this.#loops?.traffic.forget()
+    this.#loops?.traffic.leases.forget()
     const jobs = this.#runner.lose(workerId)
     this.#deps.events.emit('lease.lost', { workerId, jobs, why })
   }
