@@ -40,11 +40,13 @@ export function vitest(name, projects, env = {}) {
     ...projects.map((project) => `--project=${project}`),
   ]
   const status = timed(name, () => run('vitest', args, env))
-  count(readReport(file, status), name)
+  const report = readReport(file, status)
+  count(report, name)
+  failures.push(...report.failures)
   fs.rmSync(folder, { recursive: true })
 }
 
-/** Prints the sum as the last line, and sets the exit code by it. */
+/** Prints what failed and, as the last line, the sum; sets the exit code by it. */
 export function finish() {
   for (const failure of failures) console.log(`failed: ${failure}`)
   const { passed, failed, skipped } = counts
@@ -64,26 +66,48 @@ export function count(more, name) {
 }
 
 /**
- * Counts of a vitest report. What no test accounts for counts as one failure: a file that could not be loaded,
+ * Counts and failures of a vitest report. What no test accounts for counts as one failure: a file that could not be loaded,
  * an error outside of the tests, a report that is missing.
  * @param {string} file
  * @param {number} status
  */
 function readReport(file, status) {
-  if (!fs.existsSync(file)) return { failed: status === 0 ? 0 : 1 }
+  if (!fs.existsSync(file)) return { failed: status === 0 ? 0 : 1, failures: [] }
+  /** @type {Report} */
   const report = JSON.parse(fs.readFileSync(file, 'utf8'))
-  /** @type {{ status: string, assertionResults: { status: string }[] }[]} */
-  const files = report.testResults
-  const unloaded = files.filter(
-    ({ status: outcome, assertionResults }) =>
-      outcome === 'failed' && !assertionResults.some((result) => result.status === 'failed'),
-  ).length
-  const failed = report.numFailedTests + unloaded
+  const failures = report.testResults
+    .filter(({ status: outcome }) => outcome === 'failed')
+    .flatMap(({ name, message, assertionResults }) => {
+      const tests = assertionResults.filter((result) => result.status === 'failed')
+      const where = path.relative(root, name)
+      return tests.length === 0
+        ? [`${where}: ${brief(message)}`]
+        : tests.map((test) => `${where}: ${test.fullName}\n  ${brief(test.failureMessages.join('\n'))}`)
+    })
   return {
     passed: report.numPassedTests,
-    failed: failed === 0 && status !== 0 ? 1 : failed,
+    failed: failures.length === 0 && status !== 0 ? 1 : failures.length,
     skipped: report.numPendingTests + report.numTodoTests,
+    failures,
   }
+}
+
+/**
+ * The part of a vitest report that is read here.
+ * @typedef {object} Report
+ * @property {number} numPassedTests
+ * @property {number} numPendingTests
+ * @property {number} numTodoTests
+ * @property {{ name: string, status: string, message: string, assertionResults:
+ *   { status: string, fullName: string, failureMessages: string[] }[] }[]} testResults
+ */
+
+/**
+ * The first lines of a message: what a log that is cut to its end still has to tell.
+ * @param {string} message
+ */
+function brief(message) {
+  return message.split('\n').slice(0, 12).join('\n  ')
 }
 
 /**
