@@ -17,6 +17,7 @@ import type { ContextServices } from '../worker/handler-context.ts'
 import type { Worker } from '../worker/worker.ts'
 import type { AppOptions, WorkerOptions } from './app-options.ts'
 import { type Composition, compose } from './composition.ts'
+import { Coordination } from './coordination.ts'
 import { type DryRun, type ProduceOptions, produce } from './produce.ts'
 import { ANYBODY, queryableOf, Transactions } from './transactions.ts'
 import { Upkeep } from './upkeep.ts'
@@ -53,6 +54,7 @@ export class App {
   readonly #transactions: Transactions
   readonly #workers: Workers
   readonly #upkeep: Upkeep
+  readonly #coordination: Coordination
 
   /** @internal Use {@link defineApp}. */
   constructor(options: AppOptions) {
@@ -69,6 +71,13 @@ export class App {
     this.#database = { queryable: this.#driver, schema: this.composition.schema, prepare: pooler !== true }
     const { jobs, retention, schema } = this.composition
     this.#transactions = new Transactions(this.#driver, schema)
+    this.#coordination = new Coordination({
+      driver: this.#driver,
+      database: this.#database,
+      transactions: this.#transactions,
+      events: this.#events,
+      pooler: pooler === true,
+    })
     this.#upkeep = new Upkeep({
       driver: this.#driver,
       database: this.#database,
@@ -239,6 +248,7 @@ export class App {
     await this.#workers.stop()
     await this.#enqueuer.idle()
     await this.#upkeep.idle()
+    await this.#coordination.close()
     await this.#driver.close()
   }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { channelOf } from './channel.ts'
+import { channelOf } from '../base/channel.ts'
 import { readMigrations, renderMigration, splitStatements } from './migrate.ts'
 
 describe('the migrations', () => {

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
+import { channelOf, hintChannelOf } from '../base/channel.ts'
 import { SchemaVersionError } from '../base/errors.ts'
 import type { Driver, Queryable } from '../driver/driver.ts'
 import { quoteIdentifier } from '../driver/identifier.ts'
-import { channelOf } from './channel.ts'
 
 const FOLDER = new URL('../../sql/migrations/', import.meta.url)
 
@@ -133,18 +133,19 @@ export function readMigrations(): Promise<readonly Migration[]> {
 }
 
 /**
- * Puts the schema's name and channel into a migration, in one pass: a schema may be named `:channel`. Literals
+ * Puts the schema's name and channels into a migration, in one pass: a schema may be named `:channel`. Literals
  * are good whatever `standard_conforming_strings` says.
  */
 export function renderMigration(text: string, schema: string): string {
   const literal = (value: string) =>
     `${value.includes('\\') ? 'E' : ''}'${value.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
   return text.replace(
-    /:schema_literal\b|':schema\.(\w+)'|:schema\b|:channel\b/g,
+    /:schema_literal\b|':schema\.(\w+)'|:schema\b|:channel\b|:hint_channel\b/g,
     (found, object?: string) => {
       if (object !== undefined) return literal(`${quoteIdentifier(schema)}.${quoteIdentifier(object)}`)
       if (found === ':schema') return quoteIdentifier(schema)
-      return literal(found === ':channel' ? channelOf(schema) : schema)
+      if (found === ':channel') return literal(channelOf(schema))
+      return literal(found === ':hint_channel' ? hintChannelOf(schema) : schema)
     },
   )
 }

@@ -1,12 +1,12 @@
 import { Client } from 'pg'
 import { describe, expect, it } from 'vitest'
+import { channelOf } from '../../src/base/channel.ts'
 import {
   defineJob,
   OutsideTransactionError,
   TransactionAbortedError,
   TransactionRequiredError,
 } from '../../src/index.ts'
-import { channelOf } from '../../src/migrations/channel.ts'
 import { eventually, withResolvers } from '../support/eventually.ts'
 import { startProgram } from '../support/processes.ts'
 import { startProxy } from '../support/proxy.ts'

@@ -1,7 +1,7 @@
 import { PGlite } from '@electric-sql/pglite'
 import { describe, expect, it } from 'vitest'
+import { channelOf } from '../../src/base/channel.ts'
 import { defineJob, InvalidArgumentError } from '../../src/index.ts'
-import { channelOf } from '../../src/migrations/channel.ts'
 import { anything, appOver, describeEachHome, note } from '../integration/homes.ts'
 import { createDatabase } from '../support/database.ts'
 

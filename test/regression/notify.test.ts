@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { startPostgres, volatileSettings } from '../../scripts/postgres-server.ts'
+import { channelOf } from '../../src/base/channel.ts'
 import { defineJob } from '../../src/index.ts'
-import { channelOf } from '../../src/migrations/channel.ts'
 import { type AppSettings, appOn, type OpenedApp, openApp } from '../faults/apps.ts'
 import { anything } from '../faults/handlers.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
