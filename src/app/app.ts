@@ -13,6 +13,7 @@ import type { Transaction } from '../jobs/transaction.ts'
 import { type MigrateResult, migrate, requireVersion } from '../migrations/migrate.ts'
 import type { Producer, ProducerInput, ProducerResult } from '../producers/define-producer.ts'
 import type { OpenWork } from '../producers/producer-transaction.ts'
+import type { Sequences } from '../sequences/sequences.ts'
 import type { ContextServices } from '../worker/handler-context.ts'
 import type { Worker } from '../worker/worker.ts'
 import type { AppOptions, WorkerOptions } from './app-options.ts'
@@ -29,6 +30,7 @@ export interface Internals {
   readonly driver: Driver
   readonly database: Database
   readonly events: EventHub
+  readonly coordination: Coordination
   /** As they were given to {@link defineApp}. */
   readonly options: AppOptions
   /** What handlers of a worker work through. */
@@ -46,6 +48,8 @@ export class App {
   /** Where to listen for what happens: see {@link EventMap}. */
   readonly events: Events
   readonly composition: Composition
+  /** Numbers that are given once each. */
+  readonly sequences: Sequences
   readonly #options: AppOptions
   readonly #driver: Driver
   readonly #database: Database
@@ -78,6 +82,7 @@ export class App {
       events: this.#events,
       pooler: pooler === true,
     })
+    this.sequences = this.#coordination.sequences
     this.#upkeep = new Upkeep({
       driver: this.#driver,
       database: this.#database,
@@ -262,6 +267,7 @@ export class App {
       driver: this.#driver,
       database: this.#database,
       events: this.#events,
+      coordination: this.#coordination,
       options: this.#options,
       services: () => this.#workers.services(undefined),
       register: async () => await this.#upkeep.register(),

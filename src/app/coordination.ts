@@ -4,6 +4,7 @@ import type { Driver } from '../driver/driver.ts'
 import { Hints } from '../driver/hints.ts'
 import type { Database } from '../driver/operation.ts'
 import { Reach } from '../driver/reach.ts'
+import { Sequences } from '../sequences/sequences.ts'
 import type { Transactions } from './transactions.ts'
 
 export interface CoordinationOptions {
@@ -20,6 +21,7 @@ export class Coordination {
   /** For the areas, and for the command. */
   readonly reach: Reach
   readonly hints: Hints
+  readonly sequences: Sequences
 
   constructor(options: CoordinationOptions) {
     const { driver, database, transactions, pooler } = options
@@ -30,6 +32,7 @@ export class Coordination {
       requireOutside: () => transactions.requireOutside(),
     })
     this.hints = new Hints({ driver, channel: hintChannelOf(database.schema), listens: !pooler })
+    this.sequences = new Sequences(this.reach)
   }
 
   async close(): Promise<void> {

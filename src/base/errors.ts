@@ -29,6 +29,9 @@ export type ErrorCode =
   | 'EFFECT_UNDECIDED'
   | 'EFFECT_TIMEOUT'
   | 'ATTEMPT_ENDED'
+  | 'SEQUENCE_EXISTS'
+  | 'SEQUENCE_NOT_FOUND'
+  | 'SEQUENCE_EXHAUSTED'
   | 'DRAIN'
 
 /** What the failed call changed in the database: nothing, or perhaps all it was to change. */
