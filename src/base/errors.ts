@@ -29,6 +29,10 @@ export type ErrorCode =
   | 'EFFECT_UNDECIDED'
   | 'EFFECT_TIMEOUT'
   | 'ATTEMPT_ENDED'
+  | 'SCRIPT_SYNTAX'
+  | 'SCRIPT_ERROR'
+  | 'SCRIPT_THROWN'
+  | 'SCRIPT_ABORTED'
   | 'DRAIN'
 
 /** What the failed call changed in the database: nothing, or perhaps all it was to change. */
