@@ -266,6 +266,62 @@ export const limits = {
     max: HOUR,
     description: 'How long to wait between two tries for a lock.',
   },
+  scriptBytes: {
+    ...bytes,
+    default: undefined,
+    min: 1,
+    max: MIB,
+    description: 'Length of a script in UTF-8.',
+  },
+  scriptNesting: {
+    ...count,
+    default: undefined,
+    min: 0,
+    max: 200,
+    description: 'Blocks and brackets of a script inside one another.',
+  },
+  scriptSteps: {
+    ...count,
+    default: undefined,
+    min: 0,
+    max: 1_000_000,
+    description: 'Steps that one run of a script may take, loops included.',
+  },
+  scriptItems: {
+    ...count,
+    default: undefined,
+    min: 0,
+    max: 100_000,
+    description: 'Items of all arrays of a script at one time.',
+  },
+  scriptTextBytes: {
+    ...bytes,
+    default: undefined,
+    min: 0,
+    max: 64 * MIB,
+    description: 'Size of one text that a script makes.',
+  },
+  scriptTimeoutMs: {
+    ...ms,
+    default: 5 * SECOND,
+    min: 1,
+    max: 5 * MINUTE,
+    description: 'How long a script may run.',
+  },
+  scriptSleepMs: {
+    ...ms,
+    default: undefined,
+    min: 0,
+    max: 5 * MINUTE,
+    description: 'One sleep of a script.',
+  },
+  lockWaitMs: {
+    ...ms,
+    default: SECOND,
+    min: 0,
+    max: 5 * MINUTE,
+    description: 'How long a script waits for a key that another transaction has locked.',
+  },
 } as const satisfies Record<string, Limit>
 
 /** Name of a row of {@link limits}. */
