@@ -252,6 +252,13 @@ export const limits = {
     max: 1_000_000,
     description: 'Values that a cached sequence draws at a time.',
   },
+  lockLeaseMs: {
+    ...ms,
+    default: 30 * SECOND,
+    min: 100,
+    max: DAY,
+    description: 'How long a lock is held if it is neither extended nor renewed.',
+  },
   waitMs: {
     ...ms,
     default: 0,
