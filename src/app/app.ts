@@ -49,8 +49,6 @@ export class App {
   /** Where to listen for what happens: see {@link EventMap}. */
   readonly events: Events
   readonly composition: Composition
-  /** Numbers that are given once each. */
-  readonly sequences: Sequences
   readonly #options: AppOptions
   readonly #driver: Driver
   readonly #database: Database
@@ -83,7 +81,6 @@ export class App {
       events: this.#events,
       pooler: pooler === true,
     })
-    this.sequences = this.#coordination.sequences
     this.#upkeep = new Upkeep({
       driver: this.#driver,
       database: this.#database,
@@ -222,6 +219,11 @@ export class App {
   /** Locks with leases and fencing tokens. */
   get locks(): Locks {
     return this.#coordination.locks
+  }
+
+  /** Numbers that are given once each: one at a time or in ranges, in order and without gaps, or from memory. */
+  get sequences(): Sequences {
+    return this.#coordination.sequences
   }
 
   /** A handle on a job by its id: its state, its end, cancelling it. Reads nothing yet. */
