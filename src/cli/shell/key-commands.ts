@@ -58,9 +58,12 @@ async function revisions({ args, session, paint }: Call): Promise<readonly strin
   )
 }
 
-function typed({ session, paint }: Call): readonly string[] {
+/** Printed at once: nobody wants to know how long it took. */
+function typed({ session, paint, print }: Call): readonly string[] {
   const inputs = session.inputs()
-  return inputs.length === 0 ? [paint.refused('nothing yet')] : inputs.map((input) => paint.value(input))
+  if (inputs.length === 0) return [paint.refused('nothing yet')]
+  for (const input of inputs) print(paint.value(input))
+  return []
 }
 
 async function watch({ args, session, paint, signal, print }: Call): Promise<readonly string[]> {
