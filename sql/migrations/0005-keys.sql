@@ -69,6 +69,9 @@ create table :schema.key_watcher (
   constraint key_watcher_pkey primary key (id)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 100);
 
+-- The second until which somebody watches, as the sequence's value: to ask it costs a writer a tenth of asking the table.
+create sequence :schema.key_watch_seq as bigint;
+
 -- Snapshots of the server that are kept for reads as of them: what such a read needs is not trimmed.
 create table :schema.key_hold (
   id bigint generated always as identity,
@@ -151,29 +154,22 @@ begin
 end
 $function$;
 
--- Says that this transaction is about to draw places: who reads the log can tell a gap that will be filled from one that
--- stays. The second number is the minute, which bounds how old what fills it can be. Inlined where it is called.
-create function :schema.begin_key_change(at timestamptz) returns void language sql volatile as $function$
-  select pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtext('holdfast keys ' || :schema_literal),
-    pg_catalog.floor(extract(epoch from at) / 60)::integer)
-$function$;
-create function :schema.begin_ephemeral_key_change(at timestamptz) returns void language sql volatile as $function$
-  select pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtext('holdfast ephemeral keys ' || :schema_literal),
-    pg_catalog.floor(extract(epoch from at) / 60)::integer)
-$function$;
-
--- Refuses what no key may be. The command and TypeScript have checked it before; this is for SQL.
-create function :schema.check_key(key text) returns void
-language plpgsql immutable as $function$
+-- Refuses what no key, and no time to live, may be.
+create function :schema.check_key(key text, ttl_ms bigint) returns void
+language plpgsql immutable set search_path = pg_catalog, pg_temp as $function$
 begin
-  if key is null or key = '' or pg_catalog.octet_length(key) > 1024 then
+  if key is null or key = '' or octet_length(key) > 1024 then
     raise exception using errcode = 'HF001', message = 'key: must have 1 to 1024 bytes';
   end if;
-  if pg_catalog.starts_with(key, '__holdfast:') then
+  if starts_with(key, '__holdfast:') then
     raise exception using errcode = 'HF001', message = 'key: must not start with "__holdfast:", which is reserved';
   end if;
+  if ttl_ms < 0 then raise exception using errcode = 'HF001', message = 'ttl_ms: must not be negative'; end if;
 end
 $function$;
+
+-- Each function that draws a place has said so before by a shared advisory lock, whose second number is the minute: who
+-- reads the log can tell a gap that may be filled from one that stays, and how old what fills it can be.
 
 -- Sets a key, if all conditions that are given hold. `ttl_ms`: from now, null or 0 for no expiry. An absent key counts as
 -- an empty value, and has the revision it had last; -1 is one that was never written. With `norev` the value leaves no
@@ -188,70 +184,59 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
   kv record;
   at timestamptz;
-  live boolean;
-  created boolean := false;
-  heard boolean;
 begin
-  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:')) is not true then perform :schema.check_key(key); end if;
-  if ttl_ms < 0 then raise exception using errcode = 'HF001', message = 'ttl_ms: must not be negative'; end if;
-  if value is null then value := ''; end if;
-  done := false;
+  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:') and coalesce(ttl_ms, 0) >= 0) is not true then
+    perform :schema.check_key(key, coalesce(ttl_ms, 0));
+  end if;
   --each
   loop
     select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
     from :schema.{}key_value k where k.tenant = key_set.tenant and k.key = key_set.key for no key update;
-    at := clock_timestamp();
     exit when found;
     if if_present or if_value <> '' or if_revision <> -1 then
+      done := false;
       revision := -1;
       return;
     end if;
     perform :schema.enter_key_buckets(tenant, ephemeral, key);
-    at := clock_timestamp();
-    revision := case when ephemeral then :schema.ephemeral_epoch() << 40 else 0 end;
-    modified_at := at;
-    expires_at := at + nullif(ttl_ms, 0) * interval '1 millisecond';
-    insert into :schema.{}key_value (revision, xid, modified_at, expires_at, deleted, norev, tenant, key, value)
-    values (key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.expires_at, false, coalesce(key_set.norev, false),
-      key_set.tenant, key_set.key, key_set.value)
-    on conflict do nothing;
-    created := found;
-    exit when created;
+    insert into :schema.{}key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
+    values (-1, pg_current_xact_id(), '-infinity', true, true, key_set.tenant, key_set.key, '') on conflict do nothing;
   end loop;
-  if not created then
-    live := not kv.deleted and (kv.expires_at > at) is not false;
-    if (if_absent and live) or (if_present and not live) or if_revision <> kv.revision
-      or if_value <> (case when live then kv.value else '' end) then
-      revision := kv.revision;
-      if live then
-        value_now := kv.value;
-        expires_at := kv.expires_at;
-        modified_at := kv.modified_at;
-      end if;
-      return;
+  -- Also says that places are about to be drawn.
+  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast {}keys ' || :schema_literal),
+    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  if if_revision <> kv.revision
+    or if_absent and not kv.deleted and (kv.expires_at > at) is not false
+    or if_present and (kv.deleted or kv.expires_at <= at)
+    or if_value <> (case when kv.deleted or kv.expires_at <= at then '' else kv.value end) then
+    done := false;
+    revision := kv.revision;
+    if not kv.deleted and (kv.expires_at > at) is not false then
+      value_now := kv.value;
+      expires_at := kv.expires_at;
+      modified_at := kv.modified_at;
     end if;
-    revision := case when kv.revision >= 0 then kv.revision + 1 when ephemeral then :schema.ephemeral_epoch() << 40 else 0 end;
-    modified_at := greatest(at, kv.modified_at);
-    expires_at := at + nullif(ttl_ms, 0) * interval '1 millisecond';
-    -- Of several values that a transaction gives a key, only the last is part of the history.
-    if kv.xid = pg_current_xact_id() and not kv.norev then
-      update :schema.{}key_change c set norev = true
-      where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = kv.revision and c.xid = kv.xid and not c.norev;
-    end if;
-    update :schema.{}key_value k set revision = key_set.revision, xid = pg_current_xact_id(), modified_at = key_set.modified_at,
-      expires_at = key_set.expires_at, deleted = false, norev = coalesce(key_set.norev, false), value = key_set.value
-    where k.tenant = key_set.tenant and k.key = key_set.key;
+    return;
   end if;
-  perform :schema.begin_{}key_change(at);
+  -- Of several values that a transaction gives a key, only the last is part of the history.
+  if kv.xid = pg_current_xact_id() and not kv.norev then
+    update :schema.{}key_change c set norev = true
+    where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = kv.revision and c.xid = kv.xid and not c.norev;
+  end if;
+  update :schema.{}key_value k set xid = pg_current_xact_id(), modified_at = greatest(at, k.modified_at),
+    revision = case when k.revision >= 0 then k.revision + 1 when key_set.ephemeral then :schema.ephemeral_epoch() << 40 else 0 end,
+    expires_at = at + nullif(key_set.ttl_ms, 0) * interval '1 millisecond', deleted = false,
+    norev = coalesce(key_set.norev, false), value = coalesce(key_set.value, '')
+  where k.tenant = key_set.tenant and k.key = key_set.key
+  returning true, k.revision, k.value, k.expires_at, k.modified_at into done, revision, value_now, expires_at, modified_at;
   insert into :schema.{}key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
-  values (nextval(':schema.{}key_place_seq'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at, key_set.expires_at,
-    'set', coalesce(key_set.norev, false), key_set.tenant, key_set.key, key_set.value)
-  returning exists (select from :schema.key_watcher w where w.expires_at > at and w.ephemeral = key_set.ephemeral
-    and w.tenant = key_set.tenant and starts_with(key_set.key, w.prefix)) into heard;
-  if heard then perform pg_notify(:hint_channel, 'keys'); end if;
+  values (nextval(':schema.{}key_place_seq'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
+    key_set.expires_at, 'set', coalesce(key_set.norev, false), key_set.tenant, key_set.key, value_now);
   --end
-  done := true;
-  value_now := value;
+  if pg_sequence_last_value(':schema.key_watch_seq') > date_part('epoch', at) and exists (select from :schema.key_watcher w
+    where w.expires_at > at and w.ephemeral = key_set.ephemeral and w.tenant = key_set.tenant and starts_with(key_set.key, w.prefix)) then
+    perform pg_notify(:hint_channel, 'keys');
+  end if;
 end
 $body$
 $function$);
@@ -266,33 +251,36 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
   kv record;
   at timestamptz;
-  heard boolean;
 begin
-  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:')) is not true then perform :schema.check_key(key); end if;
-  done := false;
+  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:')) is not true then perform :schema.check_key(key, 0); end if;
   --each
   select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
   from :schema.{}key_value k where k.tenant = key_delete.tenant and k.key = key_delete.key for no key update;
-  at := clock_timestamp();
-  revision := coalesce(kv.revision, -1);
-  if not found or kv.deleted or kv.expires_at <= at or if_revision <> kv.revision or if_value <> kv.value then return; end if;
-  revision := kv.revision + 1;
+  -- Also says that places are about to be drawn.
+  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast {}keys ' || :schema_literal),
+    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  if kv.revision is null or kv.deleted or kv.expires_at <= at or if_revision <> kv.revision or if_value <> kv.value then
+    done := false;
+    revision := coalesce(kv.revision, -1);
+    return;
+  end if;
+  -- Of several values that a transaction gives a key, only the last is part of the history.
   if kv.xid = pg_current_xact_id() and not kv.norev then
     update :schema.{}key_change c set norev = true
     where c.tenant = key_delete.tenant and c.key = key_delete.key and c.revision = kv.revision and c.xid = kv.xid and not c.norev;
   end if;
-  update :schema.{}key_value k set revision = key_delete.revision, xid = pg_current_xact_id(), modified_at = greatest(at, kv.modified_at),
+  update :schema.{}key_value k set xid = pg_current_xact_id(), modified_at = greatest(at, k.modified_at), revision = k.revision + 1,
     expires_at = null, deleted = true, norev = false, value = ''
-  where k.tenant = key_delete.tenant and k.key = key_delete.key;
-  perform :schema.begin_{}key_change(at);
+  where k.tenant = key_delete.tenant and k.key = key_delete.key
+  returning true, k.revision into done, revision;
   insert into :schema.{}key_change (place, revision, xid, changed_at, modified_at, kind, norev, tenant, key)
   values (nextval(':schema.{}key_place_seq'), key_delete.revision, pg_current_xact_id(), greatest(at, kv.modified_at),
-    greatest(at, kv.modified_at), 'deleted', false, key_delete.tenant, key_delete.key)
-  returning exists (select from :schema.key_watcher w where w.expires_at > at and w.ephemeral = key_delete.ephemeral
-    and w.tenant = key_delete.tenant and starts_with(key_delete.key, w.prefix)) into heard;
-  if heard then perform pg_notify(:hint_channel, 'keys'); end if;
+    greatest(at, kv.modified_at), 'deleted', false, key_delete.tenant, key_delete.key);
   --end
-  done := true;
+  if pg_sequence_last_value(':schema.key_watch_seq') > date_part('epoch', at) and exists (select from :schema.key_watcher w
+    where w.expires_at > at and w.ephemeral = key_delete.ephemeral and w.tenant = key_delete.tenant and starts_with(key_delete.key, w.prefix)) then
+    perform pg_notify(:hint_channel, 'keys');
+  end if;
 end
 $body$
 $function$);
@@ -307,29 +295,33 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
   kv record;
   at timestamptz;
-  heard boolean;
 begin
-  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:')) is not true then perform :schema.check_key(key); end if;
-  if ttl_ms <= 0 then raise exception using errcode = 'HF001', message = 'ttl_ms: must be greater than 0; null is no expiry'; end if;
-  done := false;
+  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:') and (ttl_ms > 0) is not false) is not true then
+    perform :schema.check_key(key, 0);
+    raise exception using errcode = 'HF001', message = 'ttl_ms: must be greater than 0; null is no expiry';
+  end if;
   --each
-  select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
+  select k.revision, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
   from :schema.{}key_value k where k.tenant = key_extend.tenant and k.key = key_extend.key for no key update;
-  at := clock_timestamp();
-  revision := coalesce(kv.revision, -1);
-  if not found or kv.deleted or kv.expires_at <= at then return; end if;
-  expires_at := at + ttl_ms * interval '1 millisecond';
-  update :schema.{}key_value k set expires_at = key_extend.expires_at
-  where k.tenant = key_extend.tenant and k.key = key_extend.key;
-  perform :schema.begin_{}key_change(at);
+  -- Also says that places are about to be drawn.
+  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast {}keys ' || :schema_literal),
+    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  if kv.revision is null or kv.deleted or kv.expires_at <= at then
+    done := false;
+    revision := coalesce(kv.revision, -1);
+    return;
+  end if;
+  update :schema.{}key_value k set expires_at = at + ttl_ms * interval '1 millisecond'
+  where k.tenant = key_extend.tenant and k.key = key_extend.key
+  returning true, k.revision, k.expires_at into done, revision, expires_at;
   insert into :schema.{}key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
-  values (nextval(':schema.{}key_place_seq'), kv.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
-    key_extend.expires_at, 'extended', kv.norev, key_extend.tenant, key_extend.key, kv.value)
-  returning exists (select from :schema.key_watcher w where w.expires_at > at and w.ephemeral = key_extend.ephemeral
-    and w.tenant = key_extend.tenant and starts_with(key_extend.key, w.prefix)) into heard;
-  if heard then perform pg_notify(:hint_channel, 'keys'); end if;
+  values (nextval(':schema.{}key_place_seq'), key_extend.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
+    key_extend.expires_at, 'extended', kv.norev, key_extend.tenant, key_extend.key, kv.value);
   --end
-  done := true;
+  if pg_sequence_last_value(':schema.key_watch_seq') > date_part('epoch', at) and exists (select from :schema.key_watcher w
+    where w.expires_at > at and w.ephemeral = key_extend.ephemeral and w.tenant = key_extend.tenant and starts_with(key_extend.key, w.prefix)) then
+    perform pg_notify(:hint_channel, 'keys');
+  end if;
 end
 $body$
 $function$);
@@ -477,7 +469,7 @@ begin
         perform from :schema.{}key_value k where k.tenant = key_lock.tenant and k.key = wanted.key for share;
       end if;
       exit when found;
-      perform :schema.check_key(wanted.key);
+      perform :schema.check_key(wanted.key, 0);
       perform :schema.enter_key_buckets(tenant, ephemeral, wanted.key);
       insert into :schema.{}key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
       values (-1, pg_current_xact_id(), '-infinity', true, true, key_lock.tenant, wanted.key, '') on conflict do nothing;
