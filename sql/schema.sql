@@ -4,9 +4,17 @@ create schema holdfast;
 
 create sequence holdfast.audit_id_seq as bigint start 1 increment 1 cache 1;
 
+create sequence holdfast.ephemeral_epoch_seq as bigint start 0 increment 1 cache 1;
+
+create sequence holdfast.ephemeral_key_place_seq as bigint start 1 increment 1 cache 1;
+
 create sequence holdfast.fencing_token_seq as bigint start 1 increment 1 cache 1;
 
 create sequence holdfast.job_seq as bigint start 1 increment 1 cache 1;
+
+create sequence holdfast.key_hold_id_seq as bigint start 1 increment 1 cache 1;
+
+create sequence holdfast.key_place_seq as bigint start 1 increment 1 cache 1;
 
 create sequence holdfast.worker_seq as bigint start 1 increment 1 cache 1;
 
@@ -15,6 +23,8 @@ create type holdfast.attempt_end as enum ('failed', 'timed-out', 'snoozed', 'han
 create type holdfast.effect_state as enum ('intended', 'uncertain', 'open', 'happened');
 
 create type holdfast.job_state as enum ('scheduled', 'available', 'executing', 'retryable', 'completed', 'cancelled', 'discarded');
+
+create type holdfast.key_change_kind as enum ('set', 'deleted', 'extended', 'expired');
 
 create table holdfast.attempt (
   job_id bigint not null,
@@ -76,6 +86,42 @@ create table holdfast.effect_question (
   constraint effect_question_pkey PRIMARY KEY (job_id)
 );
 
+create table holdfast.ephemeral_key_change (
+  place bigint not null,
+  revision bigint not null,
+  xid xid8 not null,
+  changed_at timestamp with time zone not null,
+  modified_at timestamp with time zone not null,
+  expires_at timestamp with time zone,
+  kind holdfast.key_change_kind not null,
+  norev boolean not null,
+  tenant text collate "C" not null,
+  key text collate "C" not null,
+  value bytea,
+  constraint ephemeral_key_change_pkey PRIMARY KEY (place)
+);
+
+create table holdfast.ephemeral_key_log (
+  only_row boolean not null default true,
+  epoch bigint not null,
+  trimmed_to bigint not null,
+  constraint ephemeral_key_log_pkey PRIMARY KEY (only_row),
+  constraint key_log_is_one_row CHECK (only_row)
+);
+
+create table holdfast.ephemeral_key_value (
+  revision bigint not null,
+  xid xid8 not null,
+  modified_at timestamp with time zone not null,
+  expires_at timestamp with time zone,
+  deleted boolean not null,
+  norev boolean not null,
+  tenant text collate "C" not null,
+  key text collate "C" not null,
+  value bytea not null,
+  constraint ephemeral_key_value_pkey PRIMARY KEY (tenant, key)
+);
+
 create table holdfast.id_range (
   first_id bigint not null,
   end_id bigint not null, -- exclusive
@@ -120,6 +166,63 @@ create table holdfast.job_definition (
   updated_at timestamp with time zone not null default clock_timestamp(),
   constraint job_definition_pkey PRIMARY KEY (name)
 );
+
+create table holdfast.key_change (
+  place bigint not null,
+  revision bigint not null,
+  xid xid8 not null,
+  changed_at timestamp with time zone not null,
+  modified_at timestamp with time zone not null, -- when the value was set
+  expires_at timestamp with time zone,
+  kind holdfast.key_change_kind not null,
+  norev boolean not null, -- for watchers only: no part of the history
+  tenant text collate "C" not null,
+  key text collate "C" not null,
+  value bytea, -- null where the key is absent from then on
+  constraint key_change_pkey PRIMARY KEY (place)
+);
+
+create table holdfast.key_hold (
+  id bigint not null,
+  held_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  ephemeral boolean not null,
+  is_exact boolean not null, -- by the snapshot; otherwise by the time
+  tenant text collate "C" not null,
+  holder text collate "C" not null,
+  held pg_snapshot not null,
+  constraint key_hold_pkey PRIMARY KEY (id)
+);
+
+create table holdfast.key_log (
+  only_row boolean not null default true,
+  epoch bigint not null,
+  trimmed_to bigint not null,
+  constraint key_log_pkey PRIMARY KEY (only_row),
+  constraint key_log_is_one_row CHECK (only_row)
+);
+
+create table holdfast.key_value (
+  revision bigint not null, -- -1: never written; a script holds the row
+  xid xid8 not null, -- the transaction that wrote it last
+  modified_at timestamp with time zone not null, -- never falls
+  expires_at timestamp with time zone, -- from then on the key is absent, swept or not
+  deleted boolean not null,
+  norev boolean not null, -- the value is not in the history
+  tenant text collate "C" not null,
+  key text collate "C" not null,
+  value bytea not null,
+  constraint key_value_pkey PRIMARY KEY (tenant, key)
+) with (fillfactor=80);
+
+create table holdfast.key_watcher (
+  id uuid not null,
+  expires_at timestamp with time zone not null,
+  ephemeral boolean not null,
+  tenant text collate "C" not null,
+  prefix text collate "C" not null,
+  constraint key_watcher_pkey PRIMARY KEY (id)
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=100, fillfactor=50);
 
 create table holdfast.lease (
   token bigint not null default nextval('holdfast.fencing_token_seq'::regclass),
@@ -237,7 +340,17 @@ create index effect_job_idx ON holdfast.effect USING btree (job_id);
 
 create index effect_question_effect_idx ON holdfast.effect_question USING btree (tenant, name, key);
 
+create index ephemeral_key_change_tenant_key_revision_place_idx ON holdfast.ephemeral_key_change USING btree (tenant, key, revision, place) WHERE (NOT norev);
+
+create index ephemeral_key_value_expires_at_idx ON holdfast.ephemeral_key_value USING btree (expires_at) WHERE ((NOT deleted) AND (expires_at IS NOT NULL));
+
 create index idempotency_key_expiry_idx ON holdfast.idempotency_key USING btree (expires_at);
+
+create index key_change_history_idx ON holdfast.key_change USING btree (tenant, key, revision, place) WHERE (NOT norev);
+
+create index key_hold_holder_idx ON holdfast.key_hold USING btree (tenant, holder);
+
+create index key_value_expires_idx ON holdfast.key_value USING btree (expires_at) WHERE ((NOT deleted) AND (expires_at IS NOT NULL));
 
 create index lease_worker_idx ON holdfast.lease USING btree (worker_id);
 
@@ -264,6 +377,37 @@ create or replace function holdfast.announce_cancel(worker_id bigint)
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
   select pg_notify('holdfast_d1580d2df7f24b6f5e2a861eba291875', 'cancel:' || worker_id)
+$function$;
+
+create or replace function holdfast.begin_ephemeral_key_change(at timestamp with time zone)
+ RETURNS void
+ LANGUAGE sql
+AS $function$
+  select pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtext('holdfast ephemeral keys ' || 'holdfast'),
+    pg_catalog.floor(extract(epoch from at) / 60)::integer)
+$function$;
+
+create or replace function holdfast.begin_key_change(at timestamp with time zone)
+ RETURNS void
+ LANGUAGE sql
+AS $function$
+  select pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtext('holdfast keys ' || 'holdfast'),
+    pg_catalog.floor(extract(epoch from at) / 60)::integer)
+$function$;
+
+create or replace function holdfast.check_key(key text)
+ RETURNS void
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+begin
+  if key is null or key = '' or pg_catalog.octet_length(key) > 1024 then
+    raise exception using errcode = 'HF001', message = 'key: must have 1 to 1024 bytes';
+  end if;
+  if pg_catalog.starts_with(key, '__holdfast:') then
+    raise exception using errcode = 'HF001', message = 'key: must not start with "__holdfast:", which is reserved';
+  end if;
+end
 $function$;
 
 create or replace function holdfast.check_option(field text, is_good boolean, problem text)
@@ -603,6 +747,42 @@ begin
 end
 $function$;
 
+create or replace function holdfast.enter_key_buckets(tenant text, ephemeral boolean, key text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  part text;
+  bucket text;
+begin
+  perform pg_advisory_xact_lock_shared("holdfast".key_bucket_lock(tenant, ephemeral, null));
+  foreach part in array trim_array(string_to_array(key, '/'), 1) loop
+    bucket := concat_ws('/', bucket, part);
+    perform pg_advisory_xact_lock_shared("holdfast".key_bucket_lock(tenant, ephemeral, bucket));
+  end loop;
+end
+$function$;
+
+create or replace function holdfast.ephemeral_epoch(OUT epoch bigint)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  select l.epoch into epoch from "holdfast".ephemeral_key_log l;
+  if found then return; end if;
+  lock table "holdfast".ephemeral_key_log in share row exclusive mode;
+  select l.epoch into epoch from "holdfast".ephemeral_key_log l;
+  if found then return; end if;
+  perform set_config('synchronous_commit', 'on', true)
+    where current_setting('synchronous_commit') in ('off', 'local');
+  epoch := nextval('"holdfast"."ephemeral_epoch_seq"');
+  if epoch > 0 then perform setval('"holdfast"."ephemeral_key_place_seq"', epoch << 40); end if;
+  insert into "holdfast".ephemeral_key_log (epoch, trimmed_to) values (epoch, epoch << 40);
+end
+$function$;
+
 create or replace function holdfast.is_name(value text, max_bytes integer)
  RETURNS boolean
  LANGUAGE sql
@@ -622,6 +802,534 @@ create or replace function holdfast.is_past_retention(state holdfast.job_state, 
 AS $function$
   select case state::text when 'completed' then finished_at < now() - completed
     when 'cancelled' then finished_at < now() - cancelled else false end
+$function$;
+
+create or replace function holdfast.key_bucket(tenant text, ephemeral boolean, bucket text, as_of_ms bigint)
+ RETURNS TABLE(key text, value bytea, revision bigint, expires_at timestamp with time zone, modified_at timestamp with time zone)
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select * from "holdfast".key_range(tenant, ephemeral, bucket || '/', false, as_of_ms)
+$function$;
+
+create or replace function holdfast.key_bucket_lock(tenant text, ephemeral boolean, bucket text)
+ RETURNS bigint
+ LANGUAGE sql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select hashtextextended(concat_ws(' ', 'holdfast', 'holdfast', ephemeral, length(tenant), tenant, '/' || bucket), 0)
+$function$;
+
+create or replace function holdfast.key_delete(tenant text, ephemeral boolean, key text, if_value bytea, if_revision bigint, OUT done boolean, OUT revision bigint)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  kv record;
+  at timestamptz;
+  heard boolean;
+begin
+  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:')) is not true then perform "holdfast".check_key(key); end if;
+  done := false;
+  if ephemeral then
+  select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
+  from "holdfast".ephemeral_key_value k where k.tenant = key_delete.tenant and k.key = key_delete.key for no key update;
+  at := clock_timestamp();
+  revision := coalesce(kv.revision, -1);
+  if not found or kv.deleted or kv.expires_at <= at or if_revision <> kv.revision or if_value <> kv.value then return; end if;
+  revision := kv.revision + 1;
+  if kv.xid = pg_current_xact_id() and not kv.norev then
+    update "holdfast".ephemeral_key_change c set norev = true
+    where c.tenant = key_delete.tenant and c.key = key_delete.key and c.revision = kv.revision and c.xid = kv.xid and not c.norev;
+  end if;
+  update "holdfast".ephemeral_key_value k set revision = key_delete.revision, xid = pg_current_xact_id(), modified_at = greatest(at, kv.modified_at),
+    expires_at = null, deleted = true, norev = false, value = ''
+  where k.tenant = key_delete.tenant and k.key = key_delete.key;
+  perform "holdfast".begin_ephemeral_key_change(at);
+  insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, kind, norev, tenant, key)
+  values (nextval('"holdfast".ephemeral_key_place_seq'), key_delete.revision, pg_current_xact_id(), greatest(at, kv.modified_at),
+    greatest(at, kv.modified_at), 'deleted', false, key_delete.tenant, key_delete.key)
+  returning exists (select from "holdfast".key_watcher w where w.expires_at > at and w.ephemeral = key_delete.ephemeral
+    and w.tenant = key_delete.tenant and starts_with(key_delete.key, w.prefix)) into heard;
+  if heard then perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys'); end if;
+  else
+  select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
+  from "holdfast".key_value k where k.tenant = key_delete.tenant and k.key = key_delete.key for no key update;
+  at := clock_timestamp();
+  revision := coalesce(kv.revision, -1);
+  if not found or kv.deleted or kv.expires_at <= at or if_revision <> kv.revision or if_value <> kv.value then return; end if;
+  revision := kv.revision + 1;
+  if kv.xid = pg_current_xact_id() and not kv.norev then
+    update "holdfast".key_change c set norev = true
+    where c.tenant = key_delete.tenant and c.key = key_delete.key and c.revision = kv.revision and c.xid = kv.xid and not c.norev;
+  end if;
+  update "holdfast".key_value k set revision = key_delete.revision, xid = pg_current_xact_id(), modified_at = greatest(at, kv.modified_at),
+    expires_at = null, deleted = true, norev = false, value = ''
+  where k.tenant = key_delete.tenant and k.key = key_delete.key;
+  perform "holdfast".begin_key_change(at);
+  insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, kind, norev, tenant, key)
+  values (nextval('"holdfast".key_place_seq'), key_delete.revision, pg_current_xact_id(), greatest(at, kv.modified_at),
+    greatest(at, kv.modified_at), 'deleted', false, key_delete.tenant, key_delete.key)
+  returning exists (select from "holdfast".key_watcher w where w.expires_at > at and w.ephemeral = key_delete.ephemeral
+    and w.tenant = key_delete.tenant and starts_with(key_delete.key, w.prefix)) into heard;
+  if heard then perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys'); end if;
+  end if;
+  done := true;
+end
+$function$;
+
+create or replace function holdfast.key_extend(tenant text, ephemeral boolean, key text, ttl_ms bigint, OUT done boolean, OUT revision bigint, OUT expires_at timestamp with time zone)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  kv record;
+  at timestamptz;
+  heard boolean;
+begin
+  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:')) is not true then perform "holdfast".check_key(key); end if;
+  if ttl_ms <= 0 then raise exception using errcode = 'HF001', message = 'ttl_ms: must be greater than 0; null is no expiry'; end if;
+  done := false;
+  if ephemeral then
+  select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
+  from "holdfast".ephemeral_key_value k where k.tenant = key_extend.tenant and k.key = key_extend.key for no key update;
+  at := clock_timestamp();
+  revision := coalesce(kv.revision, -1);
+  if not found or kv.deleted or kv.expires_at <= at then return; end if;
+  expires_at := at + ttl_ms * interval '1 millisecond';
+  update "holdfast".ephemeral_key_value k set expires_at = key_extend.expires_at
+  where k.tenant = key_extend.tenant and k.key = key_extend.key;
+  perform "holdfast".begin_ephemeral_key_change(at);
+  insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
+  values (nextval('"holdfast".ephemeral_key_place_seq'), kv.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
+    key_extend.expires_at, 'extended', kv.norev, key_extend.tenant, key_extend.key, kv.value)
+  returning exists (select from "holdfast".key_watcher w where w.expires_at > at and w.ephemeral = key_extend.ephemeral
+    and w.tenant = key_extend.tenant and starts_with(key_extend.key, w.prefix)) into heard;
+  if heard then perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys'); end if;
+  else
+  select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
+  from "holdfast".key_value k where k.tenant = key_extend.tenant and k.key = key_extend.key for no key update;
+  at := clock_timestamp();
+  revision := coalesce(kv.revision, -1);
+  if not found or kv.deleted or kv.expires_at <= at then return; end if;
+  expires_at := at + ttl_ms * interval '1 millisecond';
+  update "holdfast".key_value k set expires_at = key_extend.expires_at
+  where k.tenant = key_extend.tenant and k.key = key_extend.key;
+  perform "holdfast".begin_key_change(at);
+  insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
+  values (nextval('"holdfast".key_place_seq'), kv.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
+    key_extend.expires_at, 'extended', kv.norev, key_extend.tenant, key_extend.key, kv.value)
+  returning exists (select from "holdfast".key_watcher w where w.expires_at > at and w.ephemeral = key_extend.ephemeral
+    and w.tenant = key_extend.tenant and starts_with(key_extend.key, w.prefix)) into heard;
+  if heard then perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys'); end if;
+  end if;
+  done := true;
+end
+$function$;
+
+create or replace function holdfast.key_get(tenant text, ephemeral boolean, key text, OUT found boolean, OUT value bytea, OUT revision bigint, OUT expires_at timestamp with time zone, OUT modified_at timestamp with time zone)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  -- By its name it would be what PL/pgSQL calls so.
+  answer alias for $4;
+begin
+  if ephemeral then
+  select k.value, k.revision, k.expires_at, k.modified_at into value, revision, expires_at, modified_at
+  from "holdfast".ephemeral_key_value k
+  where k.tenant = key_get.tenant and k.key = key_get.key and not k.deleted and (k.expires_at > clock_timestamp()) is not false;
+  else
+  select k.value, k.revision, k.expires_at, k.modified_at into value, revision, expires_at, modified_at
+  from "holdfast".key_value k
+  where k.tenant = key_get.tenant and k.key = key_get.key and not k.deleted and (k.expires_at > clock_timestamp()) is not false;
+  end if;
+  answer := revision is not null;
+  if not answer then revision := -1; end if;
+end
+$function$;
+
+create or replace function holdfast.key_get_as_of(tenant text, ephemeral boolean, key text, at_ms bigint, OUT found boolean, OUT value bytea, OUT revision bigint, OUT expires_at timestamp with time zone, OUT modified_at timestamp with time zone)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  -- By its name it would be what PL/pgSQL calls so.
+  answer alias for $5;
+begin
+  if ephemeral then
+  select x.value, x.revision, x.expires_at, x.modified_at into value, revision, expires_at, modified_at from (
+    select c.value, c.revision, c.expires_at, c.modified_at from "holdfast".ephemeral_key_change c
+    where c.tenant = key_get_as_of.tenant and c.key = key_get_as_of.key and not c.norev
+      and c.changed_at < to_timestamp((at_ms + 1) / 1000.0)
+    order by c.revision desc, c.place desc limit 1
+  ) x where x.value is not null and (x.expires_at > to_timestamp(at_ms / 1000.0)) is not false;
+  else
+  select x.value, x.revision, x.expires_at, x.modified_at into value, revision, expires_at, modified_at from (
+    select c.value, c.revision, c.expires_at, c.modified_at from "holdfast".key_change c
+    where c.tenant = key_get_as_of.tenant and c.key = key_get_as_of.key and not c.norev
+      and c.changed_at < to_timestamp((at_ms + 1) / 1000.0)
+    order by c.revision desc, c.place desc limit 1
+  ) x where x.value is not null and (x.expires_at > to_timestamp(at_ms / 1000.0)) is not false;
+  end if;
+  answer := revision is not null;
+  if not answer then revision := -1; end if;
+end
+$function$;
+
+create or replace function holdfast.key_get_revision(tenant text, ephemeral boolean, key text, at_revision bigint, OUT found boolean, OUT value bytea, OUT revision bigint, OUT expires_at timestamp with time zone, OUT modified_at timestamp with time zone)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  -- By its name it would be what PL/pgSQL calls so.
+  answer alias for $5;
+begin
+  if ephemeral then
+  select x.value, x.revision, x.modified_at into value, revision, modified_at from (
+    select k.value, k.revision, k.modified_at from "holdfast".ephemeral_key_value k
+    where k.tenant = key_get_revision.tenant and k.key = key_get_revision.key and at_revision in (-1, k.revision)
+      and not k.deleted and (k.expires_at > clock_timestamp()) is not false
+    union all
+    select c.value, c.revision, c.modified_at from "holdfast".ephemeral_key_change c
+    where c.tenant = key_get_revision.tenant and c.key = key_get_revision.key and c.revision = at_revision
+      and not c.norev and c.kind = 'set'
+  ) x limit 1;
+  else
+  select x.value, x.revision, x.modified_at into value, revision, modified_at from (
+    select k.value, k.revision, k.modified_at from "holdfast".key_value k
+    where k.tenant = key_get_revision.tenant and k.key = key_get_revision.key and at_revision in (-1, k.revision)
+      and not k.deleted and (k.expires_at > clock_timestamp()) is not false
+    union all
+    select c.value, c.revision, c.modified_at from "holdfast".key_change c
+    where c.tenant = key_get_revision.tenant and c.key = key_get_revision.key and c.revision = at_revision
+      and not c.norev and c.kind = 'set'
+  ) x limit 1;
+  end if;
+  answer := revision is not null;
+  if not answer then revision := -1; end if;
+end
+$function$;
+
+create or replace function holdfast.key_guard(tenant text, ephemeral boolean, bucket_or_prefix text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  high text := "holdfast".key_prefix_end(bucket_or_prefix);
+  parts text[] := string_to_array(bucket_or_prefix, '/');
+begin
+  perform pg_advisory_xact_lock("holdfast".key_bucket_lock(tenant, ephemeral,
+    case when cardinality(parts) > 1 then array_to_string(trim_array(parts, 1), '/') end));
+  if ephemeral then
+  perform from "holdfast".ephemeral_key_value k
+  where k.tenant = key_guard.tenant and k.key >= bucket_or_prefix and (high is null or k.key < high)
+  order by k.key for share;
+  else
+  perform from "holdfast".key_value k
+  where k.tenant = key_guard.tenant and k.key >= bucket_or_prefix and (high is null or k.key < high)
+  order by k.key for share;
+  end if;
+end
+$function$;
+
+create or replace function holdfast.key_lock(tenant text, ephemeral boolean, keys text[], writes boolean[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  wanted record;
+begin
+  if ephemeral then
+  for wanted in select n.key, bool_or(n.writes) as writes from unnest(keys, writes) as n (key, writes)
+    group by n.key order by n.key collate "C"
+  loop
+    loop
+      if wanted.writes then
+        perform from "holdfast".ephemeral_key_value k where k.tenant = key_lock.tenant and k.key = wanted.key for no key update;
+      else
+        perform from "holdfast".ephemeral_key_value k where k.tenant = key_lock.tenant and k.key = wanted.key for share;
+      end if;
+      exit when found;
+      perform "holdfast".check_key(wanted.key);
+      perform "holdfast".enter_key_buckets(tenant, ephemeral, wanted.key);
+      insert into "holdfast".ephemeral_key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
+      values (-1, pg_current_xact_id(), '-infinity', true, true, key_lock.tenant, wanted.key, '') on conflict do nothing;
+    end loop;
+  end loop;
+  else
+  for wanted in select n.key, bool_or(n.writes) as writes from unnest(keys, writes) as n (key, writes)
+    group by n.key order by n.key collate "C"
+  loop
+    loop
+      if wanted.writes then
+        perform from "holdfast".key_value k where k.tenant = key_lock.tenant and k.key = wanted.key for no key update;
+      else
+        perform from "holdfast".key_value k where k.tenant = key_lock.tenant and k.key = wanted.key for share;
+      end if;
+      exit when found;
+      perform "holdfast".check_key(wanted.key);
+      perform "holdfast".enter_key_buckets(tenant, ephemeral, wanted.key);
+      insert into "holdfast".key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
+      values (-1, pg_current_xact_id(), '-infinity', true, true, key_lock.tenant, wanted.key, '') on conflict do nothing;
+    end loop;
+  end loop;
+  end if;
+end
+$function$;
+
+create or replace function holdfast.key_prefix(tenant text, ephemeral boolean, prefix text, as_of_ms bigint)
+ RETURNS TABLE(key text, value bytea, revision bigint, expires_at timestamp with time zone, modified_at timestamp with time zone)
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select * from "holdfast".key_range(tenant, ephemeral, prefix, true, as_of_ms)
+$function$;
+
+create or replace function holdfast.key_prefix_end(prefix text)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  last integer;
+begin
+  for count in reverse length(prefix)..1 loop
+    last := ascii(substr(prefix, count, 1));
+    -- 55296 to 57343 are surrogates, which are no characters.
+    if last < 1114111 then return left(prefix, count - 1) || chr(case last when 55295 then 57344 else last + 1 end); end if;
+  end loop;
+  return null;
+end
+$function$;
+
+create or replace function holdfast.key_range(tenant text, ephemeral boolean, prefix text, deep boolean, as_of_ms bigint)
+ RETURNS TABLE(key text, value bytea, revision bigint, expires_at timestamp with time zone, modified_at timestamp with time zone)
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  high text := "holdfast".key_prefix_end(prefix);
+  skip integer := length(prefix) + 1;
+begin
+  if ephemeral then
+  if as_of_ms is null then
+    return query select k.key, k.value, k.revision, k.expires_at, k.modified_at from "holdfast".ephemeral_key_value k
+      where k.tenant = key_range.tenant and k.key >= prefix and (high is null or k.key < high)
+        and (deep or strpos(substr(k.key, skip), '/') = 0)
+        and not k.deleted and (k.expires_at > clock_timestamp()) is not false
+      order by k.key;
+  else
+    return query select k.key, x.value, x.revision, x.expires_at, x.modified_at from "holdfast".ephemeral_key_value k
+      cross join lateral (
+        select c.value, c.revision, c.expires_at, c.modified_at from "holdfast".ephemeral_key_change c
+        where c.tenant = k.tenant and c.key = k.key and not c.norev and c.changed_at < to_timestamp((as_of_ms + 1) / 1000.0)
+        order by c.revision desc, c.place desc limit 1
+      ) x
+      where k.tenant = key_range.tenant and k.key >= prefix and (high is null or k.key < high)
+        and (deep or strpos(substr(k.key, skip), '/') = 0)
+        and x.value is not null and (x.expires_at > to_timestamp(as_of_ms / 1000.0)) is not false
+      order by k.key;
+  end if;
+  else
+  if as_of_ms is null then
+    return query select k.key, k.value, k.revision, k.expires_at, k.modified_at from "holdfast".key_value k
+      where k.tenant = key_range.tenant and k.key >= prefix and (high is null or k.key < high)
+        and (deep or strpos(substr(k.key, skip), '/') = 0)
+        and not k.deleted and (k.expires_at > clock_timestamp()) is not false
+      order by k.key;
+  else
+    return query select k.key, x.value, x.revision, x.expires_at, x.modified_at from "holdfast".key_value k
+      cross join lateral (
+        select c.value, c.revision, c.expires_at, c.modified_at from "holdfast".key_change c
+        where c.tenant = k.tenant and c.key = k.key and not c.norev and c.changed_at < to_timestamp((as_of_ms + 1) / 1000.0)
+        order by c.revision desc, c.place desc limit 1
+      ) x
+      where k.tenant = key_range.tenant and k.key >= prefix and (high is null or k.key < high)
+        and (deep or strpos(substr(k.key, skip), '/') = 0)
+        and x.value is not null and (x.expires_at > to_timestamp(as_of_ms / 1000.0)) is not false
+      order by k.key;
+  end if;
+  end if;
+end
+$function$;
+
+create or replace function holdfast.key_set(tenant text, ephemeral boolean, key text, value bytea, ttl_ms bigint, if_absent boolean, if_present boolean, if_value bytea, if_revision bigint, norev boolean, OUT done boolean, OUT revision bigint, OUT value_now bytea, OUT expires_at timestamp with time zone, OUT modified_at timestamp with time zone)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  kv record;
+  at timestamptz;
+  live boolean;
+  created boolean := false;
+  heard boolean;
+begin
+  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:')) is not true then perform "holdfast".check_key(key); end if;
+  if ttl_ms < 0 then raise exception using errcode = 'HF001', message = 'ttl_ms: must not be negative'; end if;
+  if value is null then value := ''; end if;
+  done := false;
+  if ephemeral then
+  loop
+    select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
+    from "holdfast".ephemeral_key_value k where k.tenant = key_set.tenant and k.key = key_set.key for no key update;
+    at := clock_timestamp();
+    exit when found;
+    if if_present or if_value <> '' or if_revision <> -1 then
+      revision := -1;
+      return;
+    end if;
+    perform "holdfast".enter_key_buckets(tenant, ephemeral, key);
+    at := clock_timestamp();
+    revision := case when ephemeral then "holdfast".ephemeral_epoch() << 40 else 0 end;
+    modified_at := at;
+    expires_at := at + nullif(ttl_ms, 0) * interval '1 millisecond';
+    insert into "holdfast".ephemeral_key_value (revision, xid, modified_at, expires_at, deleted, norev, tenant, key, value)
+    values (key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.expires_at, false, coalesce(key_set.norev, false),
+      key_set.tenant, key_set.key, key_set.value)
+    on conflict do nothing;
+    created := found;
+    exit when created;
+  end loop;
+  if not created then
+    live := not kv.deleted and (kv.expires_at > at) is not false;
+    if (if_absent and live) or (if_present and not live) or if_revision <> kv.revision
+      or if_value <> (case when live then kv.value else '' end) then
+      revision := kv.revision;
+      if live then
+        value_now := kv.value;
+        expires_at := kv.expires_at;
+        modified_at := kv.modified_at;
+      end if;
+      return;
+    end if;
+    revision := case when kv.revision >= 0 then kv.revision + 1 when ephemeral then "holdfast".ephemeral_epoch() << 40 else 0 end;
+    modified_at := greatest(at, kv.modified_at);
+    expires_at := at + nullif(ttl_ms, 0) * interval '1 millisecond';
+    -- Of several values that a transaction gives a key, only the last is part of the history.
+    if kv.xid = pg_current_xact_id() and not kv.norev then
+      update "holdfast".ephemeral_key_change c set norev = true
+      where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = kv.revision and c.xid = kv.xid and not c.norev;
+    end if;
+    update "holdfast".ephemeral_key_value k set revision = key_set.revision, xid = pg_current_xact_id(), modified_at = key_set.modified_at,
+      expires_at = key_set.expires_at, deleted = false, norev = coalesce(key_set.norev, false), value = key_set.value
+    where k.tenant = key_set.tenant and k.key = key_set.key;
+  end if;
+  perform "holdfast".begin_ephemeral_key_change(at);
+  insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
+  values (nextval('"holdfast".ephemeral_key_place_seq'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at, key_set.expires_at,
+    'set', coalesce(key_set.norev, false), key_set.tenant, key_set.key, key_set.value)
+  returning exists (select from "holdfast".key_watcher w where w.expires_at > at and w.ephemeral = key_set.ephemeral
+    and w.tenant = key_set.tenant and starts_with(key_set.key, w.prefix)) into heard;
+  if heard then perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys'); end if;
+  else
+  loop
+    select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
+    from "holdfast".key_value k where k.tenant = key_set.tenant and k.key = key_set.key for no key update;
+    at := clock_timestamp();
+    exit when found;
+    if if_present or if_value <> '' or if_revision <> -1 then
+      revision := -1;
+      return;
+    end if;
+    perform "holdfast".enter_key_buckets(tenant, ephemeral, key);
+    at := clock_timestamp();
+    revision := case when ephemeral then "holdfast".ephemeral_epoch() << 40 else 0 end;
+    modified_at := at;
+    expires_at := at + nullif(ttl_ms, 0) * interval '1 millisecond';
+    insert into "holdfast".key_value (revision, xid, modified_at, expires_at, deleted, norev, tenant, key, value)
+    values (key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.expires_at, false, coalesce(key_set.norev, false),
+      key_set.tenant, key_set.key, key_set.value)
+    on conflict do nothing;
+    created := found;
+    exit when created;
+  end loop;
+  if not created then
+    live := not kv.deleted and (kv.expires_at > at) is not false;
+    if (if_absent and live) or (if_present and not live) or if_revision <> kv.revision
+      or if_value <> (case when live then kv.value else '' end) then
+      revision := kv.revision;
+      if live then
+        value_now := kv.value;
+        expires_at := kv.expires_at;
+        modified_at := kv.modified_at;
+      end if;
+      return;
+    end if;
+    revision := case when kv.revision >= 0 then kv.revision + 1 when ephemeral then "holdfast".ephemeral_epoch() << 40 else 0 end;
+    modified_at := greatest(at, kv.modified_at);
+    expires_at := at + nullif(ttl_ms, 0) * interval '1 millisecond';
+    -- Of several values that a transaction gives a key, only the last is part of the history.
+    if kv.xid = pg_current_xact_id() and not kv.norev then
+      update "holdfast".key_change c set norev = true
+      where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = kv.revision and c.xid = kv.xid and not c.norev;
+    end if;
+    update "holdfast".key_value k set revision = key_set.revision, xid = pg_current_xact_id(), modified_at = key_set.modified_at,
+      expires_at = key_set.expires_at, deleted = false, norev = coalesce(key_set.norev, false), value = key_set.value
+    where k.tenant = key_set.tenant and k.key = key_set.key;
+  end if;
+  perform "holdfast".begin_key_change(at);
+  insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
+  values (nextval('"holdfast".key_place_seq'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at, key_set.expires_at,
+    'set', coalesce(key_set.norev, false), key_set.tenant, key_set.key, key_set.value)
+  returning exists (select from "holdfast".key_watcher w where w.expires_at > at and w.ephemeral = key_set.ephemeral
+    and w.tenant = key_set.tenant and starts_with(key_set.key, w.prefix)) into heard;
+  if heard then perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys'); end if;
+  end if;
+  done := true;
+  value_now := value;
+end
+$function$;
+
+create or replace function holdfast.key_unlock_unwritten(tenant text, ephemeral boolean, keys text[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+begin
+  if ephemeral then
+  delete from "holdfast".ephemeral_key_value k where k.tenant = key_unlock_unwritten.tenant and k.revision = -1 and k.key in (
+    select u.key from "holdfast".ephemeral_key_value u
+    where u.tenant = key_unlock_unwritten.tenant and u.key = any (keys) and u.revision = -1
+    order by u.key for update skip locked);
+  else
+  delete from "holdfast".key_value k where k.tenant = key_unlock_unwritten.tenant and k.revision = -1 and k.key in (
+    select u.key from "holdfast".key_value u
+    where u.tenant = key_unlock_unwritten.tenant and u.key = any (keys) and u.revision = -1
+    order by u.key for update skip locked);
+  end if;
+end
 $function$;
 
 create or replace function holdfast.prune_archive(completed interval, cancelled interval, max_rows integer DEFAULT 1000)
