@@ -62,6 +62,7 @@ const objectNames = [
   'prune_effects',
   'ready',
   'scheduled',
+  'script_run',
   'unique_key',
   'waiter',
   'worker',
