@@ -16,10 +16,6 @@ export const deviations: Readonly<
     why: 'decision 11: the documented samples run as printed, `ex @ttl` among them, and parameters are text: text that is a whole number is taken',
     expect: { result: { type: 'set', revision: 0 }, state: { seat: 'y' } },
   },
-  'setflags-030': {
-    why: 'the time to live is longer than in the vector, for slow machines',
-    script: "eset seat 'x' ex 20000 nx",
-  },
   'revisions-010': {
     why: 'decision 11: `at` takes any expression, so `n` is a variable, and has no value',
     expect: { error: { kind: 'runtime', line: 1, code: 'undefined-variable' } },

@@ -6,7 +6,12 @@ describeEachBackend('key functions', ({ open }) => {
     await using backend = await open()
     for (const e of [false, true]) {
       const set = async (key: string, value: string, rest = 'null, null, null, null, null, null') =>
-        (await backend.sql(`select * from holdfast.key_set('', ${e}, $1, convert_to($2, 'UTF8'), ${rest})`, [key, value]))[0]
+        (
+          await backend.sql(`select * from holdfast.key_set('', ${e}, $1, convert_to($2, 'UTF8'), ${rest})`, [
+            key,
+            value,
+          ])
+        )[0]
       console.log(await set('a/b', 'one'))
       console.log(await set('a/b', 'two', '60000, null, null, null, null, null'))
       console.log(await set('a/b', 'two', 'null, true, null, null, null, null'))
@@ -24,7 +29,7 @@ describeEachBackend('key functions', ({ open }) => {
       await q(`key_lock('', ${e}, '{z,a,m}', '{t,f,f}')`)
       await q(`key_guard('', ${e}, 'a/')`)
       await q(`key_unlock_unwritten('', ${e}, '{z,a,m}')`)
-      await q(`${e ? "ephemeral_" : ""}key_value`)
+      await q(`${e ? 'ephemeral_' : ''}key_value`)
       await q(`${e ? 'ephemeral_' : ''}key_change order by place`)
     }
     expect(1).toBe(1)
