@@ -1,19 +1,22 @@
 import type { Constant } from './syntax.ts'
 
+/** To a map, -0 and 0 are one key. */
+const NEGATIVE_ZERO = Symbol('-0')
+
 /** Numbers of registers handed out for a script. */
 export class Registers {
   /** 1 is the answer of `return`. */
   readonly constants: (Constant | undefined)[] = [undefined]
   readonly parameters = new Map<number, string>()
   readonly variables = new Map<number, string>()
-  readonly #byConstant = new Map<string, number>()
+  readonly #byConstant = new Map<Constant | symbol, number>()
   readonly #byParameter = new Map<string, number>()
   readonly #byVariable = new Map<string, number>()
   readonly #plain = { all: [] as number[], used: 0 }
   readonly #carrying = { all: [] as number[], used: 0 }
 
   constant(value: Constant): number {
-    const key = `${typeof value} ${Object.is(value, -0) ? '-0' : String(value)}`
+    const key = Object.is(value, -0) ? NEGATIVE_ZERO : value
     return this.#known(this.#byConstant, key, () => this.#add(value))
   }
 
@@ -60,7 +63,7 @@ export class Registers {
     this.#carrying.used = carrying
   }
 
-  #known(known: Map<string, number>, key: string, make: () => number): number {
+  #known<K>(known: Map<K, number>, key: K, make: () => number): number {
     const register = known.get(key) ?? make()
     known.set(key, register)
     return register
