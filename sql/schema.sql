@@ -4,9 +4,19 @@ create schema holdfast;
 
 create sequence holdfast.audit_id_seq as bigint start 1 increment 1 cache 1;
 
+create sequence holdfast.ephemeral_epoch_seq as bigint start 0 increment 1 cache 1;
+
+create sequence holdfast.ephemeral_key_place_seq as bigint start 1 increment 1 cache 1;
+
 create sequence holdfast.fencing_token_seq as bigint start 1 increment 1 cache 1;
 
 create sequence holdfast.job_seq as bigint start 1 increment 1 cache 1;
+
+create sequence holdfast.key_hold_id_seq as bigint start 1 increment 1 cache 1;
+
+create sequence holdfast.key_place_seq as bigint start 1 increment 1 cache 1;
+
+create sequence holdfast.key_watch_seq as bigint start 1 increment 1 cache 1;
 
 create sequence holdfast.sequence_id_seq as bigint start 1 increment 1 cache 1;
 
@@ -17,6 +27,8 @@ create type holdfast.attempt_end as enum ('failed', 'timed-out', 'snoozed', 'han
 create type holdfast.effect_state as enum ('intended', 'uncertain', 'open', 'happened');
 
 create type holdfast.job_state as enum ('scheduled', 'available', 'executing', 'retryable', 'completed', 'cancelled', 'discarded');
+
+create type holdfast.key_change_kind as enum ('set', 'deleted', 'extended', 'expired');
 
 create table holdfast.attempt (
   job_id bigint not null,
@@ -78,6 +90,42 @@ create table holdfast.effect_question (
   constraint effect_question_pkey PRIMARY KEY (job_id)
 );
 
+create unlogged table holdfast.ephemeral_key_change (
+  place bigint not null,
+  revision bigint not null,
+  xid xid8 not null,
+  changed_at timestamp with time zone not null,
+  modified_at timestamp with time zone not null,
+  expires_at timestamp with time zone,
+  kind holdfast.key_change_kind not null,
+  norev boolean not null,
+  tenant text collate "C" not null,
+  key text collate "C" not null,
+  value bytea,
+  constraint ephemeral_key_change_pkey PRIMARY KEY (place)
+);
+
+create unlogged table holdfast.ephemeral_key_log (
+  only_row boolean not null default true,
+  epoch bigint not null,
+  trimmed_to bigint not null,
+  constraint ephemeral_key_log_pkey PRIMARY KEY (only_row),
+  constraint key_log_is_one_row CHECK (only_row)
+);
+
+create unlogged table holdfast.ephemeral_key_value (
+  revision bigint not null,
+  xid xid8 not null,
+  modified_at timestamp with time zone not null,
+  expires_at timestamp with time zone,
+  deleted boolean not null,
+  norev boolean not null,
+  tenant text collate "C" not null,
+  key text collate "C" not null,
+  value bytea not null,
+  constraint ephemeral_key_value_pkey PRIMARY KEY (tenant, key)
+);
+
 create table holdfast.id_range (
   first_id bigint not null,
   end_id bigint not null, -- exclusive
@@ -122,6 +170,63 @@ create table holdfast.job_definition (
   updated_at timestamp with time zone not null default clock_timestamp(),
   constraint job_definition_pkey PRIMARY KEY (name)
 );
+
+create table holdfast.key_change (
+  place bigint not null,
+  revision bigint not null,
+  xid xid8 not null,
+  changed_at timestamp with time zone not null,
+  modified_at timestamp with time zone not null, -- when the value was set
+  expires_at timestamp with time zone,
+  kind holdfast.key_change_kind not null,
+  norev boolean not null, -- for watchers only: no part of the history
+  tenant text collate "C" not null,
+  key text collate "C" not null,
+  value bytea, -- null where the key is absent from then on
+  constraint key_change_pkey PRIMARY KEY (place)
+);
+
+create table holdfast.key_hold (
+  id bigint not null,
+  held_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  ephemeral boolean not null,
+  is_exact boolean not null, -- by the snapshot; otherwise by the time
+  tenant text collate "C" not null,
+  holder text collate "C" not null,
+  held pg_snapshot not null,
+  constraint key_hold_pkey PRIMARY KEY (id)
+);
+
+create table holdfast.key_log (
+  only_row boolean not null default true,
+  epoch bigint not null,
+  trimmed_to bigint not null,
+  constraint key_log_pkey PRIMARY KEY (only_row),
+  constraint key_log_is_one_row CHECK (only_row)
+);
+
+create table holdfast.key_value (
+  revision bigint not null, -- -1: never written; a script holds the row
+  xid xid8 not null, -- the transaction that wrote it last
+  modified_at timestamp with time zone not null, -- never falls
+  expires_at timestamp with time zone, -- from then on the key is absent, swept or not
+  deleted boolean not null,
+  norev boolean not null, -- the value is not in the history
+  tenant text collate "C" not null,
+  key text collate "C" not null,
+  value bytea not null,
+  constraint key_value_pkey PRIMARY KEY (tenant, key)
+) with (fillfactor=80);
+
+create table holdfast.key_watcher (
+  id uuid not null,
+  expires_at timestamp with time zone not null,
+  ephemeral boolean not null,
+  tenant text collate "C" not null,
+  prefix text collate "C" not null,
+  constraint key_watcher_pkey PRIMARY KEY (id)
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=100, fillfactor=50);
 
 create table holdfast.lease (
   token bigint not null default nextval('holdfast.fencing_token_seq'::regclass),
@@ -289,7 +394,17 @@ create index effect_job_idx ON holdfast.effect USING btree (job_id);
 
 create index effect_question_effect_idx ON holdfast.effect_question USING btree (tenant, name, key);
 
+create index ephemeral_key_change_tenant_key_revision_place_idx ON holdfast.ephemeral_key_change USING btree (tenant, key, revision, place) WHERE (NOT norev);
+
+create index ephemeral_key_value_expires_at_idx ON holdfast.ephemeral_key_value USING btree (expires_at) WHERE ((NOT deleted) AND (expires_at IS NOT NULL));
+
 create index idempotency_key_expiry_idx ON holdfast.idempotency_key USING btree (expires_at);
+
+create index key_change_history_idx ON holdfast.key_change USING btree (tenant, key, revision, place) WHERE (NOT norev);
+
+create index key_hold_holder_idx ON holdfast.key_hold USING btree (tenant, holder);
+
+create index key_value_expires_idx ON holdfast.key_value USING btree (expires_at) WHERE ((NOT deleted) AND (expires_at IS NOT NULL));
 
 create index lease_worker_idx ON holdfast.lease USING btree (worker_id);
 
@@ -550,6 +665,23 @@ begin
       detail = json_build_object('resource', assert_lock.resource, 'token', assert_lock.token::text)::text,
       hint = 'Roll back. Whoever holds the lock now goes on from what is committed.';
   end if;
+end
+$function$;
+
+create or replace function holdfast.check_key(key text, ttl_ms bigint)
+ RETURNS void
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  if key is null or key = '' or octet_length(key) > 1024 then
+    raise exception using errcode = 'HF001', message = 'key: must have 1 to 1024 bytes';
+  end if;
+  if starts_with(key, '__holdfast:') then
+    raise exception using errcode = 'HF001', message = 'key: must not start with "__holdfast:", which is reserved';
+  end if;
+  if ttl_ms < 0 then raise exception using errcode = 'HF001', message = 'ttl_ms: must not be negative'; end if;
 end
 $function$;
 
@@ -972,6 +1104,42 @@ begin
 end
 $function$;
 
+create or replace function holdfast.enter_key_buckets(tenant text, ephemeral boolean, key text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  part text;
+  bucket text;
+begin
+  perform pg_advisory_xact_lock_shared("holdfast".key_bucket_lock(tenant, ephemeral, null));
+  foreach part in array trim_array(string_to_array(key, '/'), 1) loop
+    bucket := concat_ws('/', bucket, part);
+    perform pg_advisory_xact_lock_shared("holdfast".key_bucket_lock(tenant, ephemeral, bucket));
+  end loop;
+end
+$function$;
+
+create or replace function holdfast.ephemeral_epoch(OUT epoch bigint)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  select l.epoch into epoch from "holdfast".ephemeral_key_log l;
+  if found then return; end if;
+  lock table "holdfast".ephemeral_key_log in share row exclusive mode;
+  select l.epoch into epoch from "holdfast".ephemeral_key_log l;
+  if found then return; end if;
+  perform set_config('synchronous_commit', 'on', true)
+    where current_setting('synchronous_commit') in ('off', 'local');
+  epoch := nextval('"holdfast"."ephemeral_epoch_seq"');
+  if epoch > 0 then perform setval('"holdfast"."ephemeral_key_place_seq"', epoch << 40); end if;
+  insert into "holdfast".ephemeral_key_log (epoch, trimmed_to) values (epoch, epoch << 40);
+end
+$function$;
+
 create or replace function holdfast.extend_lock(the_tenant text, the_resource text, the_owner text, the_token bigint, lease_ms double precision, OUT ends_at timestamp with time zone, OUT left_ms double precision)
  RETURNS record
  LANGUAGE plpgsql
@@ -1079,6 +1247,524 @@ create or replace function holdfast.is_past_retention(state holdfast.job_state, 
 AS $function$
   select case state::text when 'completed' then finished_at < now() - completed
     when 'cancelled' then finished_at < now() - cancelled else false end
+$function$;
+
+create or replace function holdfast.key_bucket(tenant text, ephemeral boolean, bucket text, as_of_ms bigint)
+ RETURNS TABLE(key text, value bytea, revision bigint, expires_at timestamp with time zone, modified_at timestamp with time zone)
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select * from "holdfast".key_range(tenant, ephemeral, bucket || '/', false, as_of_ms)
+$function$;
+
+create or replace function holdfast.key_bucket_lock(tenant text, ephemeral boolean, bucket text)
+ RETURNS bigint
+ LANGUAGE sql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select hashtextextended(concat_ws(' ', 'holdfast', 'holdfast', ephemeral, length(tenant), tenant, '/' || bucket), 0)
+$function$;
+
+create or replace function holdfast.key_delete(tenant text, ephemeral boolean, key text, if_value bytea, if_revision bigint, OUT done boolean, OUT revision bigint)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  kv record;
+  at timestamptz;
+begin
+  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:')) is not true then perform "holdfast".check_key(key, 0); end if;
+  if ephemeral then
+  select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
+  from "holdfast".ephemeral_key_value k where k.tenant = key_delete.tenant and k.key = key_delete.key for no key update;
+  -- Also says that places are about to be drawn.
+  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast ephemeral_keys ' || 'holdfast'),
+    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  if kv.revision is null or kv.deleted or kv.expires_at <= at or if_revision <> kv.revision or if_value <> kv.value then
+    done := false;
+    revision := coalesce(kv.revision, -1);
+    return;
+  end if;
+  -- Of several values that a transaction gives a key, only the last is part of the history.
+  if kv.xid = pg_current_xact_id() and not kv.norev then
+    update "holdfast".ephemeral_key_change c set norev = true
+    where c.tenant = key_delete.tenant and c.key = key_delete.key and c.revision = kv.revision and c.xid = kv.xid and not c.norev;
+  end if;
+  update "holdfast".ephemeral_key_value k set xid = pg_current_xact_id(), modified_at = greatest(at, k.modified_at), revision = k.revision + 1,
+    expires_at = null, deleted = true, norev = false, value = ''
+  where k.tenant = key_delete.tenant and k.key = key_delete.key
+  returning true, k.revision into done, revision;
+  insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, kind, norev, tenant, key)
+  values (nextval('"holdfast".ephemeral_key_place_seq'), key_delete.revision, pg_current_xact_id(), greatest(at, kv.modified_at),
+    greatest(at, kv.modified_at), 'deleted', false, key_delete.tenant, key_delete.key);
+  else
+  select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
+  from "holdfast".key_value k where k.tenant = key_delete.tenant and k.key = key_delete.key for no key update;
+  -- Also says that places are about to be drawn.
+  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast keys ' || 'holdfast'),
+    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  if kv.revision is null or kv.deleted or kv.expires_at <= at or if_revision <> kv.revision or if_value <> kv.value then
+    done := false;
+    revision := coalesce(kv.revision, -1);
+    return;
+  end if;
+  -- Of several values that a transaction gives a key, only the last is part of the history.
+  if kv.xid = pg_current_xact_id() and not kv.norev then
+    update "holdfast".key_change c set norev = true
+    where c.tenant = key_delete.tenant and c.key = key_delete.key and c.revision = kv.revision and c.xid = kv.xid and not c.norev;
+  end if;
+  update "holdfast".key_value k set xid = pg_current_xact_id(), modified_at = greatest(at, k.modified_at), revision = k.revision + 1,
+    expires_at = null, deleted = true, norev = false, value = ''
+  where k.tenant = key_delete.tenant and k.key = key_delete.key
+  returning true, k.revision into done, revision;
+  insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, kind, norev, tenant, key)
+  values (nextval('"holdfast".key_place_seq'), key_delete.revision, pg_current_xact_id(), greatest(at, kv.modified_at),
+    greatest(at, kv.modified_at), 'deleted', false, key_delete.tenant, key_delete.key);
+  end if;
+  if pg_sequence_last_value('"holdfast"."key_watch_seq"') > date_part('epoch', at) and exists (select from "holdfast".key_watcher w
+    where w.expires_at > at and w.ephemeral = key_delete.ephemeral and w.tenant = key_delete.tenant and starts_with(key_delete.key, w.prefix)) then
+    perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys');
+  end if;
+end
+$function$;
+
+create or replace function holdfast.key_extend(tenant text, ephemeral boolean, key text, ttl_ms bigint, OUT done boolean, OUT revision bigint, OUT expires_at timestamp with time zone)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  kv record;
+  at timestamptz;
+begin
+  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:') and (ttl_ms > 0) is not false) is not true then
+    perform "holdfast".check_key(key, 0);
+    raise exception using errcode = 'HF001', message = 'ttl_ms: must be greater than 0; null is no expiry';
+  end if;
+  if ephemeral then
+  select k.revision, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
+  from "holdfast".ephemeral_key_value k where k.tenant = key_extend.tenant and k.key = key_extend.key for no key update;
+  -- Also says that places are about to be drawn.
+  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast ephemeral_keys ' || 'holdfast'),
+    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  if kv.revision is null or kv.deleted or kv.expires_at <= at then
+    done := false;
+    revision := coalesce(kv.revision, -1);
+    return;
+  end if;
+  update "holdfast".ephemeral_key_value k set expires_at = at + ttl_ms * interval '1 millisecond'
+  where k.tenant = key_extend.tenant and k.key = key_extend.key
+  returning true, k.revision, k.expires_at into done, revision, expires_at;
+  insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
+  values (nextval('"holdfast".ephemeral_key_place_seq'), key_extend.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
+    key_extend.expires_at, 'extended', kv.norev, key_extend.tenant, key_extend.key, kv.value);
+  else
+  select k.revision, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
+  from "holdfast".key_value k where k.tenant = key_extend.tenant and k.key = key_extend.key for no key update;
+  -- Also says that places are about to be drawn.
+  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast keys ' || 'holdfast'),
+    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  if kv.revision is null or kv.deleted or kv.expires_at <= at then
+    done := false;
+    revision := coalesce(kv.revision, -1);
+    return;
+  end if;
+  update "holdfast".key_value k set expires_at = at + ttl_ms * interval '1 millisecond'
+  where k.tenant = key_extend.tenant and k.key = key_extend.key
+  returning true, k.revision, k.expires_at into done, revision, expires_at;
+  insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
+  values (nextval('"holdfast".key_place_seq'), key_extend.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
+    key_extend.expires_at, 'extended', kv.norev, key_extend.tenant, key_extend.key, kv.value);
+  end if;
+  if pg_sequence_last_value('"holdfast"."key_watch_seq"') > date_part('epoch', at) and exists (select from "holdfast".key_watcher w
+    where w.expires_at > at and w.ephemeral = key_extend.ephemeral and w.tenant = key_extend.tenant and starts_with(key_extend.key, w.prefix)) then
+    perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys');
+  end if;
+end
+$function$;
+
+create or replace function holdfast.key_get(tenant text, ephemeral boolean, key text, OUT found boolean, OUT value bytea, OUT revision bigint, OUT expires_at timestamp with time zone, OUT modified_at timestamp with time zone)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  -- By its name it would be what PL/pgSQL calls so.
+  answer alias for $4;
+begin
+  if ephemeral then
+  select k.value, k.revision, k.expires_at, k.modified_at into value, revision, expires_at, modified_at
+  from "holdfast".ephemeral_key_value k
+  where k.tenant = key_get.tenant and k.key = key_get.key and not k.deleted and (k.expires_at > clock_timestamp()) is not false;
+  else
+  select k.value, k.revision, k.expires_at, k.modified_at into value, revision, expires_at, modified_at
+  from "holdfast".key_value k
+  where k.tenant = key_get.tenant and k.key = key_get.key and not k.deleted and (k.expires_at > clock_timestamp()) is not false;
+  end if;
+  answer := revision is not null;
+  if not answer then revision := -1; end if;
+end
+$function$;
+
+create or replace function holdfast.key_get_as_of(tenant text, ephemeral boolean, key text, at_ms bigint, OUT found boolean, OUT value bytea, OUT revision bigint, OUT expires_at timestamp with time zone, OUT modified_at timestamp with time zone)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  -- By its name it would be what PL/pgSQL calls so.
+  answer alias for $5;
+begin
+  if ephemeral then
+  select x.value, x.revision, x.expires_at, x.modified_at into value, revision, expires_at, modified_at from (
+    select c.value, c.revision, c.expires_at, c.modified_at from "holdfast".ephemeral_key_change c
+    where c.tenant = key_get_as_of.tenant and c.key = key_get_as_of.key and not c.norev
+      and c.changed_at < to_timestamp((at_ms + 1) / 1000.0)
+    order by c.revision desc, c.place desc limit 1
+  ) x where x.value is not null and (x.expires_at > to_timestamp(at_ms / 1000.0)) is not false;
+  else
+  select x.value, x.revision, x.expires_at, x.modified_at into value, revision, expires_at, modified_at from (
+    select c.value, c.revision, c.expires_at, c.modified_at from "holdfast".key_change c
+    where c.tenant = key_get_as_of.tenant and c.key = key_get_as_of.key and not c.norev
+      and c.changed_at < to_timestamp((at_ms + 1) / 1000.0)
+    order by c.revision desc, c.place desc limit 1
+  ) x where x.value is not null and (x.expires_at > to_timestamp(at_ms / 1000.0)) is not false;
+  end if;
+  answer := revision is not null;
+  if not answer then revision := -1; end if;
+end
+$function$;
+
+create or replace function holdfast.key_get_revision(tenant text, ephemeral boolean, key text, at_revision bigint, OUT found boolean, OUT value bytea, OUT revision bigint, OUT expires_at timestamp with time zone, OUT modified_at timestamp with time zone)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  -- By its name it would be what PL/pgSQL calls so.
+  answer alias for $5;
+begin
+  if ephemeral then
+  select x.value, x.revision, x.modified_at into value, revision, modified_at from (
+    select k.value, k.revision, k.modified_at from "holdfast".ephemeral_key_value k
+    where k.tenant = key_get_revision.tenant and k.key = key_get_revision.key and at_revision in (-1, k.revision)
+      and not k.deleted and (k.expires_at > clock_timestamp()) is not false
+    union all
+    select c.value, c.revision, c.modified_at from "holdfast".ephemeral_key_change c
+    where c.tenant = key_get_revision.tenant and c.key = key_get_revision.key and c.revision = at_revision
+      and not c.norev and c.kind = 'set'
+  ) x limit 1;
+  else
+  select x.value, x.revision, x.modified_at into value, revision, modified_at from (
+    select k.value, k.revision, k.modified_at from "holdfast".key_value k
+    where k.tenant = key_get_revision.tenant and k.key = key_get_revision.key and at_revision in (-1, k.revision)
+      and not k.deleted and (k.expires_at > clock_timestamp()) is not false
+    union all
+    select c.value, c.revision, c.modified_at from "holdfast".key_change c
+    where c.tenant = key_get_revision.tenant and c.key = key_get_revision.key and c.revision = at_revision
+      and not c.norev and c.kind = 'set'
+  ) x limit 1;
+  end if;
+  answer := revision is not null;
+  if not answer then revision := -1; end if;
+end
+$function$;
+
+create or replace function holdfast.key_guard(tenant text, ephemeral boolean, bucket_or_prefix text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  high text := "holdfast".key_prefix_end(bucket_or_prefix);
+  parts text[] := string_to_array(bucket_or_prefix, '/');
+begin
+  perform pg_advisory_xact_lock("holdfast".key_bucket_lock(tenant, ephemeral,
+    case when cardinality(parts) > 1 then array_to_string(trim_array(parts, 1), '/') end));
+  if ephemeral then
+  perform from "holdfast".ephemeral_key_value k
+  where k.tenant = key_guard.tenant and k.key >= bucket_or_prefix and (high is null or k.key < high)
+  order by k.key for share;
+  else
+  perform from "holdfast".key_value k
+  where k.tenant = key_guard.tenant and k.key >= bucket_or_prefix and (high is null or k.key < high)
+  order by k.key for share;
+  end if;
+end
+$function$;
+
+create or replace function holdfast.key_lock(tenant text, ephemeral boolean, keys text[], writes boolean[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  wanted record;
+begin
+  if ephemeral then
+  for wanted in select n.key, bool_or(n.writes) as writes from unnest(keys, writes) as n (key, writes)
+    group by n.key order by n.key collate "C"
+  loop
+    loop
+      if wanted.writes then
+        perform from "holdfast".ephemeral_key_value k where k.tenant = key_lock.tenant and k.key = wanted.key for no key update;
+      else
+        perform from "holdfast".ephemeral_key_value k where k.tenant = key_lock.tenant and k.key = wanted.key for share;
+      end if;
+      exit when found;
+      perform "holdfast".check_key(wanted.key, 0);
+      perform "holdfast".enter_key_buckets(tenant, ephemeral, wanted.key);
+      insert into "holdfast".ephemeral_key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
+      values (-1, pg_current_xact_id(), '-infinity', true, true, key_lock.tenant, wanted.key, '') on conflict do nothing;
+    end loop;
+  end loop;
+  else
+  for wanted in select n.key, bool_or(n.writes) as writes from unnest(keys, writes) as n (key, writes)
+    group by n.key order by n.key collate "C"
+  loop
+    loop
+      if wanted.writes then
+        perform from "holdfast".key_value k where k.tenant = key_lock.tenant and k.key = wanted.key for no key update;
+      else
+        perform from "holdfast".key_value k where k.tenant = key_lock.tenant and k.key = wanted.key for share;
+      end if;
+      exit when found;
+      perform "holdfast".check_key(wanted.key, 0);
+      perform "holdfast".enter_key_buckets(tenant, ephemeral, wanted.key);
+      insert into "holdfast".key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
+      values (-1, pg_current_xact_id(), '-infinity', true, true, key_lock.tenant, wanted.key, '') on conflict do nothing;
+    end loop;
+  end loop;
+  end if;
+end
+$function$;
+
+create or replace function holdfast.key_prefix(tenant text, ephemeral boolean, prefix text, as_of_ms bigint)
+ RETURNS TABLE(key text, value bytea, revision bigint, expires_at timestamp with time zone, modified_at timestamp with time zone)
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select * from "holdfast".key_range(tenant, ephemeral, prefix, true, as_of_ms)
+$function$;
+
+create or replace function holdfast.key_prefix_end(prefix text)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  last integer;
+begin
+  for count in reverse length(prefix)..1 loop
+    last := ascii(substr(prefix, count, 1));
+    -- 55296 to 57343 are surrogates, which are no characters.
+    if last < 1114111 then return left(prefix, count - 1) || chr(case last when 55295 then 57344 else last + 1 end); end if;
+  end loop;
+  return null;
+end
+$function$;
+
+create or replace function holdfast.key_range(tenant text, ephemeral boolean, prefix text, deep boolean, as_of_ms bigint)
+ RETURNS TABLE(key text, value bytea, revision bigint, expires_at timestamp with time zone, modified_at timestamp with time zone)
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  high text := "holdfast".key_prefix_end(prefix);
+  skip integer := length(prefix) + 1;
+begin
+  if ephemeral then
+  if as_of_ms is null then
+    return query select k.key, k.value, k.revision, k.expires_at, k.modified_at from "holdfast".ephemeral_key_value k
+      where k.tenant = key_range.tenant and k.key >= prefix and (high is null or k.key < high)
+        and (deep or strpos(substr(k.key, skip), '/') = 0)
+        and not k.deleted and (k.expires_at > clock_timestamp()) is not false
+      order by k.key;
+  else
+    return query select k.key, x.value, x.revision, x.expires_at, x.modified_at from "holdfast".ephemeral_key_value k
+      cross join lateral (
+        select c.value, c.revision, c.expires_at, c.modified_at from "holdfast".ephemeral_key_change c
+        where c.tenant = k.tenant and c.key = k.key and not c.norev and c.changed_at < to_timestamp((as_of_ms + 1) / 1000.0)
+        order by c.revision desc, c.place desc limit 1
+      ) x
+      where k.tenant = key_range.tenant and k.key >= prefix and (high is null or k.key < high)
+        and (deep or strpos(substr(k.key, skip), '/') = 0)
+        and x.value is not null and (x.expires_at > to_timestamp(as_of_ms / 1000.0)) is not false
+      order by k.key;
+  end if;
+  else
+  if as_of_ms is null then
+    return query select k.key, k.value, k.revision, k.expires_at, k.modified_at from "holdfast".key_value k
+      where k.tenant = key_range.tenant and k.key >= prefix and (high is null or k.key < high)
+        and (deep or strpos(substr(k.key, skip), '/') = 0)
+        and not k.deleted and (k.expires_at > clock_timestamp()) is not false
+      order by k.key;
+  else
+    return query select k.key, x.value, x.revision, x.expires_at, x.modified_at from "holdfast".key_value k
+      cross join lateral (
+        select c.value, c.revision, c.expires_at, c.modified_at from "holdfast".key_change c
+        where c.tenant = k.tenant and c.key = k.key and not c.norev and c.changed_at < to_timestamp((as_of_ms + 1) / 1000.0)
+        order by c.revision desc, c.place desc limit 1
+      ) x
+      where k.tenant = key_range.tenant and k.key >= prefix and (high is null or k.key < high)
+        and (deep or strpos(substr(k.key, skip), '/') = 0)
+        and x.value is not null and (x.expires_at > to_timestamp(as_of_ms / 1000.0)) is not false
+      order by k.key;
+  end if;
+  end if;
+end
+$function$;
+
+create or replace function holdfast.key_set(tenant text, ephemeral boolean, key text, value bytea, ttl_ms bigint, if_absent boolean, if_present boolean, if_value bytea, if_revision bigint, norev boolean, OUT done boolean, OUT revision bigint, OUT value_now bytea, OUT expires_at timestamp with time zone, OUT modified_at timestamp with time zone)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  kv record;
+  at timestamptz;
+begin
+  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:') and coalesce(ttl_ms, 0) >= 0) is not true then
+    perform "holdfast".check_key(key, coalesce(ttl_ms, 0));
+  end if;
+  if ephemeral then
+  loop
+    select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
+    from "holdfast".ephemeral_key_value k where k.tenant = key_set.tenant and k.key = key_set.key for no key update;
+    exit when found;
+    if if_present or if_value <> '' or if_revision <> -1 then
+      done := false;
+      revision := -1;
+      return;
+    end if;
+    perform "holdfast".enter_key_buckets(tenant, ephemeral, key);
+    insert into "holdfast".ephemeral_key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
+    values (-1, pg_current_xact_id(), '-infinity', true, true, key_set.tenant, key_set.key, '') on conflict do nothing;
+  end loop;
+  -- Also says that places are about to be drawn.
+  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast ephemeral_keys ' || 'holdfast'),
+    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  if if_revision <> kv.revision
+    or if_absent and not kv.deleted and (kv.expires_at > at) is not false
+    or if_present and (kv.deleted or kv.expires_at <= at)
+    or if_value <> (case when kv.deleted or kv.expires_at <= at then '' else kv.value end) then
+    done := false;
+    revision := kv.revision;
+    if not kv.deleted and (kv.expires_at > at) is not false then
+      value_now := kv.value;
+      expires_at := kv.expires_at;
+      modified_at := kv.modified_at;
+    end if;
+    return;
+  end if;
+  -- Of several values that a transaction gives a key, only the last is part of the history.
+  if kv.xid = pg_current_xact_id() and not kv.norev then
+    update "holdfast".ephemeral_key_change c set norev = true
+    where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = kv.revision and c.xid = kv.xid and not c.norev;
+  end if;
+  update "holdfast".ephemeral_key_value k set xid = pg_current_xact_id(), modified_at = greatest(at, k.modified_at),
+    revision = case when k.revision >= 0 then k.revision + 1 when key_set.ephemeral then "holdfast".ephemeral_epoch() << 40 else 0 end,
+    expires_at = at + nullif(key_set.ttl_ms, 0) * interval '1 millisecond', deleted = false,
+    norev = coalesce(key_set.norev, false), value = coalesce(key_set.value, '')
+  where k.tenant = key_set.tenant and k.key = key_set.key
+  returning true, k.revision, k.value, k.expires_at, k.modified_at into done, revision, value_now, expires_at, modified_at;
+  insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
+  values (nextval('"holdfast".ephemeral_key_place_seq'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
+    key_set.expires_at, 'set', coalesce(key_set.norev, false), key_set.tenant, key_set.key, value_now);
+  else
+  loop
+    select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
+    from "holdfast".key_value k where k.tenant = key_set.tenant and k.key = key_set.key for no key update;
+    exit when found;
+    if if_present or if_value <> '' or if_revision <> -1 then
+      done := false;
+      revision := -1;
+      return;
+    end if;
+    perform "holdfast".enter_key_buckets(tenant, ephemeral, key);
+    insert into "holdfast".key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
+    values (-1, pg_current_xact_id(), '-infinity', true, true, key_set.tenant, key_set.key, '') on conflict do nothing;
+  end loop;
+  -- Also says that places are about to be drawn.
+  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast keys ' || 'holdfast'),
+    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  if if_revision <> kv.revision
+    or if_absent and not kv.deleted and (kv.expires_at > at) is not false
+    or if_present and (kv.deleted or kv.expires_at <= at)
+    or if_value <> (case when kv.deleted or kv.expires_at <= at then '' else kv.value end) then
+    done := false;
+    revision := kv.revision;
+    if not kv.deleted and (kv.expires_at > at) is not false then
+      value_now := kv.value;
+      expires_at := kv.expires_at;
+      modified_at := kv.modified_at;
+    end if;
+    return;
+  end if;
+  -- Of several values that a transaction gives a key, only the last is part of the history.
+  if kv.xid = pg_current_xact_id() and not kv.norev then
+    update "holdfast".key_change c set norev = true
+    where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = kv.revision and c.xid = kv.xid and not c.norev;
+  end if;
+  update "holdfast".key_value k set xid = pg_current_xact_id(), modified_at = greatest(at, k.modified_at),
+    revision = case when k.revision >= 0 then k.revision + 1 when key_set.ephemeral then "holdfast".ephemeral_epoch() << 40 else 0 end,
+    expires_at = at + nullif(key_set.ttl_ms, 0) * interval '1 millisecond', deleted = false,
+    norev = coalesce(key_set.norev, false), value = coalesce(key_set.value, '')
+  where k.tenant = key_set.tenant and k.key = key_set.key
+  returning true, k.revision, k.value, k.expires_at, k.modified_at into done, revision, value_now, expires_at, modified_at;
+  insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
+  values (nextval('"holdfast".key_place_seq'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
+    key_set.expires_at, 'set', coalesce(key_set.norev, false), key_set.tenant, key_set.key, value_now);
+  end if;
+  if pg_sequence_last_value('"holdfast"."key_watch_seq"') > date_part('epoch', at) and exists (select from "holdfast".key_watcher w
+    where w.expires_at > at and w.ephemeral = key_set.ephemeral and w.tenant = key_set.tenant and starts_with(key_set.key, w.prefix)) then
+    perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys');
+  end if;
+end
+$function$;
+
+create or replace function holdfast.key_unlock_unwritten(tenant text, ephemeral boolean, keys text[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+begin
+  if ephemeral then
+  delete from "holdfast".ephemeral_key_value k where k.tenant = key_unlock_unwritten.tenant and k.revision = -1 and k.key in (
+    select u.key from "holdfast".ephemeral_key_value u
+    where u.tenant = key_unlock_unwritten.tenant and u.key = any (keys) and u.revision = -1
+    order by u.key for update skip locked);
+  else
+  delete from "holdfast".key_value k where k.tenant = key_unlock_unwritten.tenant and k.revision = -1 and k.key in (
+    select u.key from "holdfast".key_value u
+    where u.tenant = key_unlock_unwritten.tenant and u.key = any (keys) and u.revision = -1
+    order by u.key for update skip locked);
+  end if;
+end
 $function$;
 
 create or replace function holdfast.lock_topic(durability text, tenant text, resource text)
@@ -1400,6 +2086,1003 @@ begin
   end if;
   perform setval('"holdfast"."job_seq"'::regclass, present.end_id);
   return true;
+end
+$function$;
+
+create or replace function holdfast.script_arithmetic(op integer, kind_a integer, a text, kind_b integer, b text, OUT kind integer, OUT val text)
+ RETURNS record
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  if kind_a = 4 and kind_b in (2, 3) then select n.kind, num into kind_a, a from "holdfast".script_number(a) n; end if;
+  if kind_b = 4 and kind_a in (2, 3) then select n.kind, num into kind_b, b from "holdfast".script_number(b) n; end if;
+  if (kind_a in (2, 3) and kind_b in (2, 3)) is not true then
+    perform "holdfast".script_fail('operand-type', 'arithmetic');
+  end if;
+  if kind_a = 2 and kind_b = 2 then
+    kind := 2;
+    val := case op when 1 then a::bigint + b::bigint when 2 then a::bigint - b::bigint when 3 then a::bigint * b::bigint
+      else a::bigint / b::bigint end;
+  else
+    kind := 3;
+    val := "holdfast".script_float(op, a::float8, b::float8);
+  end if;
+end
+$function$;
+
+create or replace function holdfast.script_call(fn integer, kind_a integer, a text, kind_b integer, b text, OUT kind integer, OUT val text)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET extra_float_digits TO '1'
+AS $function$
+declare
+  x float8;
+begin
+  if fn <= 6 then                                                       -- numbers
+    if kind_a not in (2, 3) or kind_b not in (2, 3) then perform "holdfast".script_fail('argument-type', fn::text); end if;
+    kind := 3;
+    if fn = 0 then
+      kind := kind_a;
+      val := case when kind_a = 2 then abs(a::bigint)::text else replace(abs(a::float8)::text, 'e', 'E') end;
+    elsif fn in (1, 2) then
+      if kind_a = 2 and kind_b = 2 then
+        kind := 2;
+        val := case fn when 1 then least(a::bigint, b::bigint) else greatest(a::bigint, b::bigint) end;
+      elsif a = 'NaN' or b = 'NaN' then
+        val := 'NaN';
+      else
+        val := replace((case fn when 1 then least(a::float8, b::float8) else greatest(a::float8, b::float8) end)::text, 'e', 'E');
+      end if;
+    elsif fn = 3 then
+      val := "holdfast".script_float(5, a::float8, b::float8);
+    elsif fn = 4 then
+      val := replace(ceil(a::float8)::text, 'e', 'E');
+    elsif fn = 5 then
+      val := replace(floor(a::float8)::text, 'e', 'E');
+    else
+      if kind_b <> 2 then perform "holdfast".script_fail('argument-type', fn::text); end if;
+      if b::bigint not between 0 and 15 then perform "holdfast".script_fail('number-range', 'round'); end if;
+      x := a;
+      -- Beyond that there are no digits behind the point to round.
+      if abs(x) < 1e16 then x := round(x * 10.0::float8 ^ b::integer) / 10.0::float8 ^ b::integer; end if;
+      val := replace(x::text, 'e', 'E');
+    end if;
+  elsif fn = 7 then                                                     -- to_int
+    kind := 2;
+    if kind_a = 2 then
+      val := a;
+    elsif kind_a = 1 then
+      val := case a when 'true' then 1 else 0 end;
+    elsif kind_a = 3 and a <> 'NaN' then
+      x := trunc(a::float8);
+      val := case when x >= 9223372036854775808 then 9223372036854775807
+        when x < -9223372036854775808 then -9223372036854775808 else x::bigint end;
+    elsif kind_a = 4 and a = '' then
+      val := 0;
+    else
+      val := "holdfast".script_integer(kind_a, a, 'cast');
+    end if;
+  elsif fn = 8 then                                                     -- to_float
+    kind := 3;
+    if kind_a = 1 then
+      val := case a when 'true' then 1 else 0 end;
+    elsif kind_a in (2, 3) then
+      val := replace(a::float8::text, 'e', 'E');
+    elsif kind_a = 4 then
+      select num into val from "holdfast".script_number(a);
+      if a = '' then val := 0; end if;
+      if val is not null then val := replace(val::float8::text, 'e', 'E'); end if;
+    end if;
+    if val is null then perform "holdfast".script_fail('cast', fn::text); end if;
+  elsif fn = 9 then                                                     -- to_str
+    if kind_a >= 5 then perform "holdfast".script_fail('cast', fn::text); end if;
+    kind := 4;
+    val := a;
+  elsif fn = 10 then                                                    -- to_bool
+    kind := 1;
+    val := case kind_a when 1 then a when 2 then (a::bigint <> 0)::text when 3 then (a::float8 <> 0)::text
+      when 4 then (lower(a collate "C") = 'true')::text end;
+    if val is null then perform "holdfast".script_fail('cast', fn::text); end if;
+  elsif fn <= 16 then                                                   -- is_int, is_float, is_str, is_bool, is_null, is_array
+    kind := 1;
+    val := case fn when 11 then kind_a = 2 when 12 then kind_a = 3 when 13 then kind_a = 4 when 14 then kind_a = 1
+      when 15 then kind_a = 0 else kind_a >= 5 end;
+  elsif fn = 17 then                                                    -- to_json
+    kind := 4;
+    val := "holdfast".script_json(kind_a, a);
+  elsif fn <= 21 then                                                   -- concat, upper, lower, len
+    if kind_a <> 4 or kind_b <> 4 then perform "holdfast".script_fail('argument-type', fn::text); end if;
+    kind := 4;
+    if fn = 18 then
+      if octet_length(a) + octet_length(b) > 16777216 then perform "holdfast".script_fail('too-large', 'text'); end if;
+      val := a || b;
+    elsif fn in (19, 20) then
+      -- ASCII here; the other letters by the table that the library sends: letters, then what each becomes.
+      val := case fn when 19 then upper(a collate "C") else lower(a collate "C") end;
+      if octet_length(a) > length(a) then
+        val := translate(val, left(b, length(b) / 2), right(b, length(b) / 2));
+      end if;
+    else
+      -- UTF-16 units: one more for each character that has four bytes in UTF-8.
+      kind := 2;
+      val := length(a) + case when octet_length(a) = length(a) then 0
+        else length(regexp_replace(a, '[\u0001-\uffff]', '', 'g')) end;
+    end if;
+  else                                                                  -- current_time
+    kind := 2;
+    val := floor(extract(epoch from clock_timestamp()) * 1000)::bigint;
+  end if;
+end
+$function$;
+
+create or replace function holdfast.script_compare(op integer, kind_a integer, a text, kind_b integer, b text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  difference integer;
+begin
+  if op >= 5 then
+    if kind_a = 0 or kind_b = 0 then return (kind_a = kind_b) = (op = 5); end if;
+    if kind_a = kind_b and kind_a in (1, 4) then return (a = b collate "C") = (op = 5); end if;
+  end if;
+  if kind_a = 4 and kind_b in (2, 3) then select n.kind, num into kind_a, a from "holdfast".script_number(a) n; end if;
+  if kind_b = 4 and kind_a in (2, 3) then select n.kind, num into kind_b, b from "holdfast".script_number(b) n; end if;
+  if (kind_a in (2, 3) and kind_b in (2, 3)) is not true then
+    perform "holdfast".script_fail('operand-type', case when op >= 5 then 'equality' else 'order' end);
+  end if;
+  if kind_a = 2 and kind_b = 2 then
+    difference := case when a::bigint < b::bigint then -1 when a::bigint = b::bigint then 0 else 1 end;
+  elsif kind_a = 2 then
+    difference := "holdfast".script_compare_mixed(a::bigint, b::float8);
+  elsif kind_b = 2 then
+    difference := -"holdfast".script_compare_mixed(b::bigint, a::float8);
+  elsif a::float8 <> 'NaN' and b::float8 <> 'NaN' then
+    difference := case when a::float8 < b::float8 then -1 when a::float8 = b::float8 then 0 else 1 end;
+  end if;
+  return case op
+    when 1 then difference = -1
+    when 2 then difference <> 1
+    when 3 then difference = 1
+    when 4 then difference <> -1
+    when 5 then difference = 0
+    else difference <> 0
+  end is not false and (op in (2, 4, 6) or difference is not null);
+end
+$function$;
+
+create or replace function holdfast.script_compare_mixed(a bigint, b double precision)
+ RETURNS integer
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  if b = 'NaN' then return null; end if;
+  if b >= 9223372036854775808 then return -1; end if;
+  if b < -9223372036854775808 then return 1; end if;
+  if a <> trunc(b)::bigint then return sign(a - trunc(b)::bigint::numeric); end if;
+  return sign(trunc(b) - b);
+end
+$function$;
+
+create or replace function holdfast.script_fail(reason text, detail text DEFAULT NULL::text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise exception using errcode = 'HF100', message = reason, detail = coalesce(detail, '');
+end
+$function$;
+
+create or replace function holdfast.script_float(op integer, a double precision, b double precision)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET extra_float_digits TO '1'
+AS $function$
+declare
+  negative boolean := (a < 0) <> (b < 0);
+  answer float8;
+begin
+  if a = 'NaN' or b = 'NaN' then return 'NaN'; end if;
+  if op = 4 and b = 0 then
+    if a = 0 then return 'NaN'; end if;
+    return case when (a < 0) <> (b::text = '-0') then '-Infinity' else 'Infinity' end;
+  end if;
+  answer := case op when 1 then a + b when 2 then a - b when 3 then a * b when 4 then a / b else power(a, b) end;
+  return replace(answer::text, 'e', 'E');
+exception
+  when numeric_value_out_of_range then
+    if op = 5 then
+      if (b > 0) <> (abs(a) > 1) then return '0'; end if;
+      return case when a < 0 and b - 2 * trunc(b / 2) <> 0 then '-Infinity' else 'Infinity' end;
+    end if;
+    if op in (3, 4) and (ln(abs(a)) + case op when 3 then ln(abs(b)) else -ln(abs(b)) end < 0) then return '0'; end if;
+    return case when case when op in (1, 2) then a < 0 else negative end then '-Infinity' else 'Infinity' end;
+  when invalid_argument_for_power_function then
+    return case when a = 0 then 'Infinity' else 'NaN' end;
+end
+$function$;
+
+create or replace function holdfast.script_instant(kind integer, val text)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  instant bigint := "holdfast".script_integer(kind, val, 'number-format');
+begin
+  if instant not between 1 and 253402300799999 then perform "holdfast".script_fail('invalid-input', 'instant'); end if;
+  return instant;
+end
+$function$;
+
+create or replace function holdfast.script_integer(kind integer, val text, reason text)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  if kind = 2 then return val::bigint; end if;
+  if kind = 4 and btrim(val, E' \t\n\r\f\v') ~ '^[+-]?[0-9]+$' then return btrim(val, E' \t\n\r\f\v')::bigint; end if;
+  perform "holdfast".script_fail(reason);
+end
+$function$;
+
+create or replace function holdfast.script_json(kind integer, val text)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  if kind = 0 then return 'null'; end if;
+  if kind in (1, 2) then return val; end if;
+  if kind = 4 then return "holdfast".script_json_text(val); end if;
+  -- JSON has no infinity, and no number that is not one.
+  if kind <> 3 or val in ('NaN', 'Infinity', '-Infinity') then perform "holdfast".script_fail('argument-type', 'to_json'); end if;
+  return val;
+end
+$function$;
+
+create or replace function holdfast.script_json_text(val text)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  quoted text := to_json(val)::text;
+begin
+  quoted := substr(quoted, 2, length(quoted) - 2);
+  if quoted ~ '[^ -~]|[\x7f"''&+<>`]' then
+    select string_agg(case
+        when c in ('"', '''', '&', '+', '<', '>', '`') or ascii(c) = 127 or ascii(c) between 128 and 65535
+          then '\u' || lpad(upper(to_hex(ascii(c))), 4, '0')
+        when ascii(c) > 65535
+          then '\u' || upper(to_hex(55296 + ((ascii(c) - 65536) >> 10))) || '\u' || upper(to_hex(56320 + ((ascii(c) - 65536) & 1023)))
+        else c end, '' order by n)
+      into quoted
+      from regexp_split_to_table(replace(quoted, '\"', '"'), '') with ordinality as x (c, n);
+  end if;
+  return '"' || coalesce(quoted, '') || '"';
+end
+$function$;
+
+create or replace function holdfast.script_number(val text, OUT kind integer, OUT num text)
+ RETURNS record
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET extra_float_digits TO '1'
+AS $function$
+declare
+  trimmed text := btrim(val, E' \t\n\r\f\v');
+begin
+  if trimmed ~ '^[+-]?[0-9]+$' then
+    kind := 2;
+    num := trimmed::bigint;
+  elsif trimmed ~* '^[+-]?([0-9][0-9,]*\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$' or trimmed ~* '^([+-]?infinity|nan)$' then
+    kind := 3;
+    num := replace(replace(trimmed, ',', '')::float8::text, 'e', 'E');
+  end if;
+end
+$function$;
+
+create or replace function holdfast.script_run(tenant text, code integer[], kinds integer[], vals text[], keys text[], lock_keys text[], lock_writes boolean[], lock_ephemeral_keys text[], lock_ephemeral_writes boolean[], plan_names text[], plan_modes integer[], lock_wait_ms integer, timeout_ms integer, in_transaction boolean, OUT reason text, OUT detail text, OUT at integer, OUT answer integer, OUT key text, OUT value text, OUT revision bigint, OUT expires_at bigint, OUT modified_at bigint, OUT items text)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_variable
+declare
+  -- Registers. 1 is what a `return` gave.
+  revs bigint[] := '{}';
+  exps bigint[] := '{}';
+  -- Items of arrays.
+  heap_kinds integer[] := '{}';
+  heap_vals text[] := '{}';
+  heap_revs bigint[] := '{}';
+  heap_exps bigint[] := '{}';
+  heap_keys text[] := '{}';
+  heap_times bigint[] := '{}';
+  heap_size integer := 0;
+  pc integer := 1;
+  op integer;
+  a integer;
+  b integer;
+  c integer;
+  d integer;
+  kind_a integer;
+  kind_b integer;
+  flags integer;
+  number bigint;
+  made text;
+  count integer;
+  steps integer := 0;
+  truth boolean;
+  -- The newest answer: 1 set 2 notset 3 get 4 exists 5 doesnotexist 6 deleted 7 extended; and that of the newest write.
+  written integer;
+  from_register boolean := false;
+  bytes bytea;
+  found_revision bigint;
+  expires timestamptz;
+  modified timestamptz;
+  done boolean;
+  found_key integer;
+  listing text;
+  deadline timestamptz := clock_timestamp() + timeout_ms * interval '1 millisecond';
+  old_wait text := current_setting('lock_timeout');
+  failure text;
+begin
+  answer := 0;
+  begin
+    perform set_config('lock_timeout', greatest(1, least(lock_wait_ms, timeout_ms))::text, true);
+    if plan_names is not null then
+      for i in 1..cardinality(plan_names) loop
+        if plan_modes[i] & 4 > 0 then
+          perform "holdfast".key_guard(tenant, plan_modes[i] & 2 > 0, plan_names[i]);
+        else
+          perform "holdfast".key_lock(tenant, plan_modes[i] & 2 > 0, plan_names[i : i], array[plan_modes[i] & 1 > 0]);
+        end if;
+      end loop;
+    else
+      if lock_keys is not null then perform "holdfast".key_lock(tenant, false, lock_keys, lock_writes); end if;
+      if lock_ephemeral_keys is not null then
+        perform "holdfast".key_lock(tenant, true, lock_ephemeral_keys, lock_ephemeral_writes);
+      end if;
+    end if;
+
+    loop
+      op := code[pc];
+      -- What no register holds any more makes room before new items come.
+      if heap_size > 50000 and op in (19, 21) then
+        declare
+          old_kinds integer[] := heap_kinds;
+          old_vals text[] := heap_vals;
+          old_revs bigint[] := heap_revs;
+          old_exps bigint[] := heap_exps;
+          old_keys text[] := heap_keys;
+          old_times bigint[] := heap_times;
+          low integer;
+          high integer;
+        begin
+          heap_kinds := '{}';
+          heap_vals := '{}';
+          heap_revs := '{}';
+          heap_exps := '{}';
+          heap_keys := '{}';
+          heap_times := '{}';
+          heap_size := 0;
+          for i in 1..cardinality(kinds) loop
+            if kinds[i] = 5 and i <> code[pc + 1] then
+              low := revs[i];
+              high := revs[i] + exps[i] - 1;
+              heap_kinds := heap_kinds || old_kinds[low : high];
+              heap_vals := heap_vals || old_vals[low : high];
+              heap_revs := heap_revs || old_revs[low : high];
+              heap_exps := heap_exps || old_exps[low : high];
+              heap_keys := heap_keys || old_keys[low : high];
+              heap_times := heap_times || old_times[low : high];
+              revs[i] := heap_size + 1;
+              heap_size := heap_size + exps[i];
+            end if;
+          end loop;
+        end;
+      end if;
+      if op < 10 then
+        if op < 5 then
+          if op < 3 then
+            if op = 1 then                                              -- GET d key flags (1 ephemeral, 2 inside an expression)
+              if clock_timestamp() > deadline then perform "holdfast".script_fail('abort:timeout'); end if;
+              a := code[pc + 1];
+              flags := code[pc + 3];
+              select g.found, g.value, g.revision, g.expires_at, g.modified_at
+                into done, bytes, found_revision, expires, modified
+                from "holdfast".key_get(tenant, flags & 1 > 0, keys[code[pc + 2]]) g;
+              if a > 0 then
+                if done then
+                  kinds[a] := 4;
+                  vals[a] := convert_from(bytes, 'UTF8');
+                  revs[a] := found_revision;
+                  exps[a] := floor(extract(epoch from expires) * 1000);
+                else
+                  kinds[a] := 0;
+                  vals[a] := '';
+                  revs[a] := null;
+                  exps[a] := null;
+                end if;
+              end if;
+              if flags & 2 = 0 then
+                answer := case when done then 3 else 5 end;
+                from_register := false;
+                found_key := code[pc + 2];
+              end if;
+              pc := pc + 4;
+            else                                                        -- SET d key flags value ttl cmp cmprev
+              if clock_timestamp() > deadline then perform "holdfast".script_fail('abort:timeout'); end if;
+              a := code[pc + 4];
+              flags := code[pc + 3];
+              if (kinds[a] < 5) is not true then
+                perform "holdfast".script_fail(case when kinds[a] is null then 'undefined' else 'array-not-storable' end, a::text);
+              end if;
+              if flags < 2 then
+                select s.done, s.revision, s.expires_at, s.modified_at into done, found_revision, expires, modified
+                  from "holdfast".key_set(tenant, flags & 1 > 0, keys[code[pc + 2]], convert_to(vals[a], 'UTF8'),
+                    null, false, false, null, null, false) s;
+              else                                                      -- 1 ephemeral 2 nx 4 xx 8 norev 16 ttl 32 cmp 64 cmprev
+                for i in 5..7 loop
+                  b := code[pc + i];
+                  if b > 0 and (kinds[b] < 5) is not true then
+                    perform "holdfast".script_fail(
+                      case when kinds[b] is null then 'undefined' when i = 6 then 'array-not-storable' when i = 5 then 'bad-expiry'
+                        else 'number-format' end, b::text);
+                  end if;
+                end loop;
+                select s.done, s.revision, s.expires_at, s.modified_at into done, found_revision, expires, modified
+                  from "holdfast".key_set(tenant, flags & 1 > 0, keys[code[pc + 2]], convert_to(vals[a], 'UTF8'),
+                    case when flags & 16 > 0 then "holdfast".script_ttl(kinds[code[pc + 5]], vals[code[pc + 5]]) end,
+                    flags & 2 > 0, flags & 4 > 0,
+                    case when flags & 32 > 0 then convert_to(vals[code[pc + 6]], 'UTF8') end,
+                    case when flags & 64 > 0 then "holdfast".script_integer(kinds[code[pc + 7]], vals[code[pc + 7]], 'number-format') end,
+                    flags & 8 > 0) s;
+              end if;
+              answer := case when done then 1 else 2 end;
+              written := answer;
+              from_register := false;
+              bytes := null;
+              found_key := code[pc + 2];
+              a := code[pc + 1];
+              if a > 0 then
+                kinds[a] := 1;
+                vals[a] := done;
+              end if;
+              pc := pc + 8;
+            end if;
+          else
+            if op = 3 then                                              -- IFNOT r target
+              a := code[pc + 1];
+              if kinds[a] is null then perform "holdfast".script_fail('undefined', a::text); end if;
+              if kinds[a] = 1 and vals[a] = 'true' then
+                pc := pc + 3;
+              else
+                pc := code[pc + 2];
+              end if;
+            else                                                        -- 4 COMPARE d op a b
+              a := code[pc + 3];
+              b := code[pc + 4];
+              c := code[pc + 2];
+              kind_a := kinds[a];
+              kind_b := kinds[b];
+              if kind_a = 2 and kind_b = 2 then
+                number := vals[a]::bigint;
+                truth := case c when 1 then number < vals[b]::bigint when 2 then number <= vals[b]::bigint
+                  when 3 then number > vals[b]::bigint when 4 then number >= vals[b]::bigint
+                  when 5 then number = vals[b]::bigint else number <> vals[b]::bigint end;
+              elsif c >= 5 and kind_a = 4 and kind_b = 4 then
+                truth := (vals[a] = vals[b] collate "C") = (c = 5);
+              elsif kind_a is null or kind_b is null then
+                perform "holdfast".script_fail('undefined', case when kind_a is null then a else b end::text);
+              elsif c >= 5 and (kind_a = 0 or kind_b = 0) then
+                truth := (kind_a = kind_b) = (c = 5);
+              else
+                truth := "holdfast".script_compare(c, kind_a, vals[a], kind_b, vals[b]);
+              end if;
+              d := code[pc + 1];
+              kinds[d] := 1;
+              vals[d] := truth;
+              pc := pc + 5;
+            end if;
+          end if;
+        elsif op < 7 then
+          if op = 5 then                                                -- ARITHMETIC d op a b
+            a := code[pc + 3];
+            b := code[pc + 4];
+            c := code[pc + 2];
+            d := code[pc + 1];
+            kind_a := kinds[a];
+            kind_b := kinds[b];
+            if kind_a = 2 and (kind_b = 2 or kind_b = 4 and vals[b] ~ '^[0-9]{1,18}$')
+              or kind_b = 2 and kind_a = 4 and vals[a] ~ '^[0-9]{1,18}$' then
+              kinds[d] := 2;
+              vals[d] := case c when 1 then vals[a]::bigint + vals[b]::bigint when 2 then vals[a]::bigint - vals[b]::bigint
+                when 3 then vals[a]::bigint * vals[b]::bigint else vals[a]::bigint / vals[b]::bigint end;
+            else
+              if kind_a is null or kind_b is null then
+                perform "holdfast".script_fail('undefined', case when kind_a is null then a else b end::text);
+              end if;
+              select r.kind, r.val into kind_a, made from "holdfast".script_arithmetic(c, kind_a, vals[a], kind_b, vals[b]) r;
+              kinds[d] := kind_a;
+              vals[d] := made;
+            end if;
+            pc := pc + 5;
+          else                                                          -- 6 MOVE d a
+            a := code[pc + 2];
+            d := code[pc + 1];
+            if kinds[a] is null then perform "holdfast".script_fail('undefined', a::text); end if;
+            kinds[d] := kinds[a];
+            vals[d] := vals[a];
+            revs[d] := revs[a];
+            exps[d] := exps[a];
+            pc := pc + 3;
+          end if;
+        elsif op = 7 then                                               -- CALL d fn a b
+          a := code[pc + 3];
+          b := code[pc + 4];
+          c := code[pc + 2];
+          d := code[pc + 1];
+          if a > 0 and kinds[a] is null then perform "holdfast".script_fail('undefined', a::text); end if;
+          if b > 0 and kinds[b] is null then perform "holdfast".script_fail('undefined', b::text); end if;
+          if c = 7 and (kinds[a] = 2 or kinds[a] = 4 and vals[a] ~ '^[0-9]{1,18}$') then  -- to_int, mostly
+            kinds[d] := 2;
+            vals[d] := vals[a]::bigint;
+          elsif c in (22, 23, 24) then                                  -- count, rev, expires
+            number := revs[a];
+            kind_a := kinds[a];
+            if c = 22 and kind_a < 5 then perform "holdfast".script_fail('argument-type', c::text); end if;
+            kinds[d] := 2;
+            if c = 22 then
+              vals[d] := case kind_a when 5 then exps[a] when 6 then greatest(exps[a]::numeric - number + 1, 0) end;
+            elsif kind_a >= 5 then
+              vals[d] := case c when 23 then -1 else 0 end;
+            elsif c = 23 then
+              -- The revision carries itself.
+              vals[d] := coalesce(number, -1);
+              revs[d] := number;
+              exps[d] := null;
+            else
+              vals[d] := coalesce(exps[a], 0);
+            end if;
+          else
+            select r.kind, r.val into kind_a, made from "holdfast".script_call(c, kinds[a], vals[a], kinds[b], vals[b]) r;
+            kinds[d] := kind_a;
+            vals[d] := made;
+          end if;
+          pc := pc + 5;
+        elsif op = 8 then                                               -- JUMP target
+          pc := code[pc + 1];
+        else                                                            -- 9 RETURN a (0: nothing)
+          a := code[pc + 1];
+          if a > 0 then
+            if kinds[a] is null then perform "holdfast".script_fail('undefined', a::text); end if;
+            kinds[1] := kinds[a];
+            vals[1] := vals[a];
+            revs[1] := revs[a];
+            exps[1] := exps[a];
+            answer := 3;
+            from_register := true;
+          end if;
+          pc := pc + 2;
+        end if;
+      elsif op < 20 then
+        if op < 14 then
+          if op = 10 then                                               -- END
+            exit;
+          elsif op = 11 then                                            -- NOT d a
+            a := code[pc + 2];
+            d := code[pc + 1];
+            kind_a := kinds[a];
+            if kind_a is null then perform "holdfast".script_fail('undefined', a::text); end if;
+            if kind_a >= 5 then perform "holdfast".script_fail('operand-type', 'not'); end if;
+            vals[d] := case kind_a when 0 then true when 1 then vals[a] <> 'true' when 4 then false else vals[a]::float8 = 0 end;
+            kinds[d] := 1;
+            pc := pc + 3;
+          elsif op = 12 then                                            -- AND, OR: d which a target; a alone decides, or go on
+            a := code[pc + 3];
+            d := code[pc + 1];
+            kind_a := kinds[a];
+            if kind_a is null then perform "holdfast".script_fail('undefined', a::text); end if;
+            if kind_a not in (1, 2, 3) then perform "holdfast".script_fail('operand-type', 'logic'); end if;
+            truth := case kind_a when 1 then vals[a] = 'true' else vals[a]::float8 <> 0 end;
+            if truth = (code[pc + 2] = 2) then
+              kinds[d] := 1;
+              vals[d] := truth;
+              pc := code[pc + 4];
+            else
+              pc := pc + 5;
+            end if;
+          else                                                          -- 13 LOGIC d a b: b decides; a told its kind
+            a := code[pc + 2];
+            b := code[pc + 3];
+            d := code[pc + 1];
+            kind_b := kinds[b];
+            if kind_b is null then perform "holdfast".script_fail('undefined', b::text); end if;
+            if kind_b not in (1, 2, 3) or (kinds[a] = 1) <> (kind_b = 1) then
+              perform "holdfast".script_fail('operand-type', 'logic');
+            end if;
+            vals[d] := case kind_b when 1 then vals[b] = 'true' else vals[b]::float8 <> 0 end;
+            kinds[d] := 1;
+            pc := pc + 4;
+          end if;
+        elsif op < 17 then
+          if op = 14 then                                               -- NEGATE d a
+            a := code[pc + 2];
+            d := code[pc + 1];
+            if kinds[a] is null then perform "holdfast".script_fail('undefined', a::text); end if;
+            select r.kind, r.val into kind_a, made
+              from "holdfast".script_arithmetic(case kinds[a] when 3 then 3 else 2 end, 2, case kinds[a] when 3 then '-1' else '0' end,
+                kinds[a], vals[a]) r;
+            kinds[d] := kind_a;
+            vals[d] := made;
+            pc := pc + 3;
+          elsif op = 15 then                                            -- RANGE d a b
+            a := code[pc + 2];
+            b := code[pc + 3];
+            d := code[pc + 1];
+            if kinds[a] is null or kinds[b] is null then
+              perform "holdfast".script_fail('undefined', case when kinds[a] is null then a else b end::text);
+            end if;
+            if kinds[a] <> 2 or kinds[b] <> 2 then perform "holdfast".script_fail('operand-type', 'range'); end if;
+            kinds[d] := 6;
+            revs[d] := vals[a];
+            exps[d] := vals[b];
+            vals[d] := '';
+            pc := pc + 4;
+          else                                                          -- 16 INDEX d a i
+            a := code[pc + 2];
+            b := code[pc + 3];
+            d := code[pc + 1];
+            if kinds[a] is null or kinds[b] is null then
+              perform "holdfast".script_fail('undefined', case when kinds[a] is null then a else b end::text);
+            end if;
+            if kinds[a] < 5 or kinds[b] <> 2 or length(vals[b]) > 9 then perform "holdfast".script_fail('bad-index'); end if;
+            c := vals[b];
+            if kinds[a] = 6 then
+              if c < 0 or revs[a] > exps[a] or exps[a]::numeric - revs[a] < c then perform "holdfast".script_fail('bad-index'); end if;
+              kinds[d] := 2;
+              vals[d] := revs[a] + c;
+              revs[d] := null;
+              exps[d] := null;
+            else
+              if c < 0 or c >= exps[a] then perform "holdfast".script_fail('bad-index'); end if;
+              c := c + revs[a];
+              kinds[d] := heap_kinds[c];
+              vals[d] := heap_vals[c];
+              revs[d] := heap_revs[c];
+              exps[d] := heap_exps[c];
+            end if;
+            pc := pc + 4;
+          end if;
+        elsif op = 17 then                                              -- FOR s a: prepares the loop register
+          a := code[pc + 2];
+          d := code[pc + 1];
+          if kinds[a] is null then perform "holdfast".script_fail('undefined', a::text); end if;
+          if kinds[a] < 5 then perform "holdfast".script_fail('not-iterable'); end if;
+          kinds[d] := kinds[a];
+          vals[d] := '';
+          revs[d] := revs[a];
+          exps[d] := exps[a];
+          pc := pc + 3;
+        elsif op = 18 then                                              -- NEXT v s target cost: the next item, or on to target
+          a := code[pc + 2];
+          d := code[pc + 1];
+          steps := steps + code[pc + 4];
+          if steps > 1000000 then perform "holdfast".script_fail('too-many-steps'); end if;
+          if clock_timestamp() > deadline then perform "holdfast".script_fail('abort:timeout'); end if;
+          number := revs[a];
+          if kinds[a] = 5 then
+            if exps[a] = 0 then
+              pc := code[pc + 3];
+            else
+              kinds[d] := heap_kinds[number];
+              vals[d] := heap_vals[number];
+              revs[d] := heap_revs[number];
+              exps[d] := heap_exps[number];
+              revs[a] := number + 1;
+              exps[a] := exps[a] - 1;
+              pc := pc + 5;
+            end if;
+          elsif kinds[a] = 6 and number <= exps[a] then
+            kinds[d] := 2;
+            vals[d] := number;
+            revs[d] := null;
+            exps[d] := null;
+            if number = exps[a] then
+              kinds[a] := 0;
+            else
+              revs[a] := number + 1;
+            end if;
+            pc := pc + 5;
+          else
+            pc := code[pc + 3];
+          end if;
+        else                                                            -- 19 ARRAY d count registers
+          d := code[pc + 1];
+          count := code[pc + 2];
+          if heap_size + count > 100000 then perform "holdfast".script_fail('too-large', 'arrays'); end if;
+          for i in 1..count loop
+            a := code[pc + 2 + i];
+            if (kinds[a] < 5) is not true then
+              perform "holdfast".script_fail(case when kinds[a] is null then 'undefined' else 'nested-array' end, a::text);
+            end if;
+            heap_kinds[heap_size + i] := kinds[a];
+            heap_vals[heap_size + i] := vals[a];
+            heap_revs[heap_size + i] := revs[a];
+            heap_exps[heap_size + i] := exps[a];
+            heap_keys[heap_size + i] := null;
+            heap_times[heap_size + i] := null;
+          end loop;
+          kinds[d] := 5;
+          vals[d] := '';
+          revs[d] := heap_size + 1;
+          exps[d] := count;
+          heap_size := heap_size + count;
+          pc := pc + 3 + count;
+        end if;
+      elsif op < 26 then
+        if clock_timestamp() > deadline then perform "holdfast".script_fail('abort:timeout'); end if;
+        if op = 20 then                                                 -- READ d key flags r: 1 ephemeral 2 quiet 4 exists 8 at 16 as of
+          a := code[pc + 1];
+          flags := code[pc + 3];
+          b := code[pc + 4];
+          if b > 0 and kinds[b] is null then perform "holdfast".script_fail('undefined', b::text); end if;
+          if flags & 8 > 0 then
+            select g.found, g.value, g.revision, g.expires_at, g.modified_at into done, bytes, found_revision, expires, modified
+              from "holdfast".key_get_revision(tenant, flags & 1 > 0, keys[code[pc + 2]],
+                "holdfast".script_integer(kinds[b], vals[b], 'number-format')) g;
+          elsif flags & 16 > 0 then
+            select g.found, g.value, g.revision, g.expires_at, g.modified_at into done, bytes, found_revision, expires, modified
+              from "holdfast".key_get_as_of(tenant, flags & 1 > 0, keys[code[pc + 2]],
+                "holdfast".script_instant(kinds[b], vals[b])) g;
+          else
+            select g.found, null, g.revision, g.expires_at, g.modified_at into done, bytes, found_revision, expires, modified
+              from "holdfast".key_get(tenant, flags & 1 > 0, keys[code[pc + 2]]) g;
+          end if;
+          if a > 0 then
+            if flags & 4 > 0 then
+              kinds[a] := 1;
+              vals[a] := done;
+            elsif done then
+              kinds[a] := 4;
+              vals[a] := convert_from(bytes, 'UTF8');
+            else
+              kinds[a] := 0;
+              vals[a] := '';
+            end if;
+            revs[a] := case when done then found_revision end;
+            exps[a] := case when done then floor(extract(epoch from expires) * 1000) end;
+          end if;
+          if flags & 2 = 0 then
+            answer := case when not done then 5 when flags & 4 > 0 then 4 else 3 end;
+            if flags & 4 > 0 then
+              bytes := null;
+              if not done then found_revision := 0; end if;
+            end if;
+            from_register := false;
+            found_key := code[pc + 2];
+          end if;
+          pc := pc + 5;
+        elsif op = 21 then                                              -- LIST d key flags r: 1 ephemeral 2 quiet 4 prefix 16 as of
+          a := code[pc + 1];
+          flags := code[pc + 3];
+          b := code[pc + 4];
+          if b > 0 and kinds[b] is null then perform "holdfast".script_fail('undefined', b::text); end if;
+          number := case when b > 0 then "holdfast".script_instant(kinds[b], vals[b]) end;
+          listing := null;
+          if a = 0 then
+            if flags & 4 > 0 then
+              select count(*), sum(octet_length(l.value)), json_agg(json_build_array(l.key, encode(l.value, 'hex'), l.revision::text,
+                  floor(extract(epoch from l.expires_at) * 1000), floor(extract(epoch from l.modified_at) * 1000)))::text
+                into count, number, listing
+                from (select * from "holdfast".key_prefix(tenant, flags & 1 > 0, keys[code[pc + 2]], number) limit 100001) l;
+            else
+              select count(*), sum(octet_length(l.value)), json_agg(json_build_array(l.key, encode(l.value, 'hex'), l.revision::text,
+                  floor(extract(epoch from l.expires_at) * 1000), floor(extract(epoch from l.modified_at) * 1000)))::text
+                into count, number, listing
+                from (select * from "holdfast".key_bucket(tenant, flags & 1 > 0, keys[code[pc + 2]], number) limit 100001) l;
+            end if;
+            if count > 100000 or number > 67108864 then perform "holdfast".script_fail('too-large', 'listing'); end if;
+          else
+            declare
+              new_vals text[];
+              new_revs bigint[];
+              new_exps bigint[];
+              new_keys text[];
+              new_times bigint[];
+            begin
+              select count(*), array_agg(convert_from(l.value, 'UTF8')), array_agg(l.revision),
+                  array_agg(floor(extract(epoch from l.expires_at) * 1000)::bigint), array_agg(l.key),
+                  array_agg(floor(extract(epoch from l.modified_at) * 1000)::bigint)
+                into count, new_vals, new_revs, new_exps, new_keys, new_times
+                from (
+                  select * from "holdfast".key_prefix(tenant, flags & 1 > 0, keys[code[pc + 2]], number) where flags & 4 > 0
+                  union all
+                  select * from "holdfast".key_bucket(tenant, flags & 1 > 0, keys[code[pc + 2]], number) where flags & 4 = 0
+                  limit 100001
+                ) l;
+              if heap_size + count > 100000 then perform "holdfast".script_fail('too-large', 'arrays'); end if;
+              kinds[a] := 5;
+              vals[a] := '';
+              revs[a] := heap_size + 1;
+              exps[a] := count;
+              if count > 0 then
+                heap_kinds := heap_kinds || array_fill(4, array[count]);
+                heap_vals := heap_vals || new_vals;
+                heap_revs := heap_revs || new_revs;
+                heap_exps := heap_exps || new_exps;
+                heap_keys := heap_keys || new_keys;
+                heap_times := heap_times || new_times;
+                heap_size := heap_size + count;
+              end if;
+            end;
+          end if;
+          if flags & 2 = 0 then
+            answer := case when count > 0 then 3 else 5 end;
+            from_register := a > 0 and count > 0;
+            if from_register then
+              kinds[1] := 5;
+              vals[1] := '';
+              revs[1] := revs[a];
+              exps[1] := exps[a];
+            end if;
+            bytes := null;
+            found_revision := -1;
+            expires := null;
+            modified := null;
+            found_key := null;
+          end if;
+          pc := pc + 5;
+        elsif op = 22 then                                              -- DELETE d key flags
+          select s.done, s.revision into done, found_revision
+            from "holdfast".key_delete(tenant, code[pc + 3] & 1 > 0, keys[code[pc + 2]], null, null) s;
+          answer := case when done then 6 else 5 end;
+          if not done then found_revision := greatest(found_revision, 0); end if;
+          written := answer;
+          from_register := false;
+          bytes := null;
+          expires := null;
+          modified := null;
+          found_key := code[pc + 2];
+          a := code[pc + 1];
+          if a > 0 then
+            kinds[a] := 1;
+            vals[a] := done;
+          end if;
+          pc := pc + 4;
+        elsif op = 23 then                                              -- EXTEND d key flags ttl
+          b := code[pc + 4];
+          if kinds[b] is null then perform "holdfast".script_fail('undefined', b::text); end if;
+          select s.done, s.revision, s.expires_at into done, found_revision, expires
+            from "holdfast".key_extend(tenant, code[pc + 3] & 1 > 0, keys[code[pc + 2]],
+              nullif("holdfast".script_ttl(kinds[b], vals[b]), 0)) s;
+          answer := case when done then 7 else 5 end;
+          if not done then found_revision := greatest(found_revision, 0); end if;
+          written := answer;
+          from_register := false;
+          bytes := null;
+          modified := null;
+          found_key := code[pc + 2];
+          a := code[pc + 1];
+          if a > 0 then
+            kinds[a] := 1;
+            vals[a] := done;
+          end if;
+          pc := pc + 5;
+        elsif op = 24 then                                              -- SLEEP a
+          a := code[pc + 1];
+          if kinds[a] is null then perform "holdfast".script_fail('undefined', a::text); end if;
+          number := "holdfast".script_integer(kinds[a], vals[a], 'bad-sleep');
+          if number not between 0 and 300000 then perform "holdfast".script_fail('bad-sleep'); end if;
+          if clock_timestamp() + number * interval '1 millisecond' > deadline then perform "holdfast".script_fail('abort:timeout'); end if;
+          perform pg_sleep(number / 1000.0);
+          pc := pc + 2;
+        else                                                            -- 25 CLEAR a: the value was not read
+          a := code[pc + 1];
+          revs[a] := null;
+          exps[a] := null;
+          pc := pc + 2;
+        end if;
+      elsif op = 26 then                                                -- STATUS d which: 1 not set, 2 not found
+        d := code[pc + 1];
+        if code[pc + 2] = 1 and written is null then perform "holdfast".script_fail('no-previous-write'); end if;
+        kinds[d] := 1;
+        vals[d] := case code[pc + 2] when 1 then written <> 1 else answer not in (3, 4) end;
+        pc := pc + 3;
+      elsif op = 27 then                                                -- THROW a
+        a := code[pc + 1];
+        if (kinds[a] < 5) is not true then
+          perform "holdfast".script_fail(case when kinds[a] is null then 'undefined' else 'array-not-storable' end, a::text);
+        end if;
+        perform "holdfast".script_fail('throw', case kinds[a] when 0 then '(null)' else vals[a] end);
+      elsif op = 28 then                                                -- ABORT, FAIL: the library knows why
+        perform "holdfast".script_fail('stop');
+      else
+        perform "holdfast".script_fail('fault', op::text);
+      end if;
+    end loop;
+
+    if lock_keys is not null then perform "holdfast".key_unlock_unwritten(tenant, false, lock_keys); end if;
+    if lock_ephemeral_keys is not null then perform "holdfast".key_unlock_unwritten(tenant, true, lock_ephemeral_keys); end if;
+    perform set_config('lock_timeout', old_wait, true);
+
+    if from_register and kinds[1] < 5 then
+      value := encode(convert_to(vals[1], 'UTF8'), 'hex');
+      revision := coalesce(revs[1], -1);
+      expires_at := exps[1];
+    elsif from_register and kinds[1] = 6 then
+      if exps[1]::numeric - revs[1] >= 100000 then perform "holdfast".script_fail('too-large', 'range'); end if;
+      select coalesce(json_agg(json_build_array(null, encode(convert_to(n::text, 'UTF8'), 'hex'), '-1', null, null))::text, '[]')
+        into items
+        from generate_series(revs[1], exps[1]) n;
+    elsif from_register then
+      select coalesce(json_agg(json_build_array(heap_keys[n], encode(convert_to(heap_vals[n], 'UTF8'), 'hex'),
+          coalesce(heap_revs[n], -1)::text, heap_exps[n], heap_times[n]))::text, '[]') into items
+        from generate_series(revs[1], revs[1] + exps[1] - 1) n;
+    elsif answer > 0 then
+      if found_key is null then items := listing; end if;
+      key := keys[found_key];
+      if answer = 3 then value := encode(bytes, 'hex'); end if;
+      revision := found_revision;
+      expires_at := floor(extract(epoch from expires) * 1000);
+      modified_at := floor(extract(epoch from modified) * 1000);
+    end if;
+    at := pc;
+  exception
+    when serialization_failure then
+      raise;
+    when others then
+      get stacked diagnostics failure = returned_sqlstate, reason = message_text, detail = pg_exception_detail;
+      at := pc;
+      answer := 0;
+      case failure
+        when 'HF100' then null;
+        when '22012' then reason := 'division-by-zero';
+        when '22003' then reason := 'overflow';
+        when '22021', '22P05' then reason := 'not-text';
+        when 'HF001' then
+          detail := reason;
+          reason := 'invalid-input';
+        when '55P03' then reason := 'abort:lock-timeout';
+        when '40P01' then
+          if not in_transaction then raise; end if;
+          reason := 'abort:conflict';
+        else raise;
+      end case;
+  end;
+end
+$function$;
+
+create or replace function holdfast.script_ttl(kind integer, val text)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  ttl bigint := "holdfast".script_integer(kind, val, 'bad-expiry');
+begin
+  if ttl not between 0 and 2147483647 then perform "holdfast".script_fail('invalid-input', 'ttl'); end if;
+  return ttl;
 end
 $function$;
 

@@ -5,6 +5,7 @@ import { Hints } from '../driver/hints.ts'
 import type { Database } from '../driver/operation.ts'
 import { Reach } from '../driver/reach.ts'
 import { Locks } from '../locks/locks.ts'
+import { Scripts } from '../scripts/scripts.ts'
 import { Sequences } from '../sequences/sequences.ts'
 import type { Transactions } from './transactions.ts'
 
@@ -24,6 +25,7 @@ export class Coordination {
   readonly hints: Hints
   readonly sequences: Sequences
   readonly locks: Locks
+  readonly scripts: Scripts
 
   constructor(options: CoordinationOptions) {
     const { driver, database, transactions, pooler } = options
@@ -36,6 +38,7 @@ export class Coordination {
     this.hints = new Hints({ driver, channel: hintChannelOf(database.schema), listens: !pooler })
     this.sequences = new Sequences(this.reach)
     this.locks = new Locks({ reach: this.reach, hints: this.hints })
+    this.scripts = new Scripts(this.reach)
   }
 
   async close(): Promise<void> {

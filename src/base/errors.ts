@@ -37,6 +37,7 @@ export type ErrorCode =
   | 'SCRIPT_ERROR'
   | 'SCRIPT_THROWN'
   | 'SCRIPT_ABORTED'
+  | 'SCRIPT_VALUE'
   | 'DRAIN'
 
 /** What the failed call changed in the database: nothing, or perhaps all it was to change. */

@@ -80,6 +80,7 @@ const objectNames = [
   'scheduled',
   'sequence',
   'sequence_request',
+  'script_run',
   'unique_key',
   'waiter',
   'worker',

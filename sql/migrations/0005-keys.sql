@@ -1,0 +1,520 @@
+-- compatible: adds tables, sequences and functions; older workers go on and use none of them.
+
+-- Keys are persistent or ephemeral: two name spaces, each with a table of the newest state and a log of changes. The
+-- ephemeral tables are unlogged: a crash of the server empties them, a restart does not.
+
+create type :schema.key_change_kind as enum ('set', 'deleted', 'extended', 'expired');
+
+-- The newest state of each key that was ever written. A deleted one stays, so that its revisions go on. The row's lock
+-- is what orders the changes of a key. Without indexes on what changes, an update stays on its page.
+create table :schema.key_value (
+  revision bigint not null,                 -- -1: never written; a script holds the row
+  xid xid8 not null,                        -- the transaction that wrote it last
+  modified_at timestamptz not null,         -- never falls
+  expires_at timestamptz,                   -- from then on the key is absent, swept or not
+  deleted boolean not null,
+  norev boolean not null,                   -- the value is not in the history
+  tenant text collate "C" not null,
+  key text collate "C" not null,
+  value bytea not null,
+  constraint key_value_pkey primary key (tenant, key)
+) with (fillfactor = 80);
+create index key_value_expires_idx on :schema.key_value (expires_at) where not deleted and expires_at is not null;
+
+-- Every change, in the order of places. A place is drawn under the lock of the key's row: the places of one key are in
+-- the order of its changes. Both the history and what watchers read.
+create table :schema.key_change (
+  place bigint not null,
+  revision bigint not null,
+  xid xid8 not null,
+  changed_at timestamptz not null,
+  modified_at timestamptz not null,         -- when the value was set
+  expires_at timestamptz,
+  kind :schema.key_change_kind not null,
+  norev boolean not null,                   -- for watchers only: no part of the history
+  tenant text collate "C" not null,
+  key text collate "C" not null,
+  value bytea,                              -- null where the key is absent from then on
+  constraint key_change_pkey primary key (place)
+);
+create index key_change_history_idx on :schema.key_change (tenant, key, revision, place) where not norev;
+
+create sequence :schema.key_place_seq as bigint minvalue 0 start 1;
+
+-- One row: which ephemeral keys these are (raised when a crash has emptied the tables), and up to which place changes
+-- may be missing from the log.
+create table :schema.key_log (
+  only_row boolean not null default true,
+  epoch bigint not null,
+  trimmed_to bigint not null,
+  constraint key_log_pkey primary key (only_row),
+  constraint key_log_is_one_row check (only_row)
+);
+insert into :schema.key_log (epoch, trimmed_to) values (0, 0);
+
+create unlogged table :schema.ephemeral_key_value (like :schema.key_value including all);
+create unlogged table :schema.ephemeral_key_change (like :schema.key_change including all);
+create unlogged table :schema.ephemeral_key_log (like :schema.key_log including all);
+-- Logged, so that neither a place nor a first revision comes again after a crash.
+create sequence :schema.ephemeral_key_place_seq as bigint minvalue 0 start 1;
+create sequence :schema.ephemeral_epoch_seq as bigint minvalue 0 start 0;
+
+-- Who watches, so that a change announces itself only then. `prefix` is what the key has to start with.
+create table :schema.key_watcher (
+  id uuid not null,
+  expires_at timestamptz not null,
+  ephemeral boolean not null,
+  tenant text collate "C" not null,
+  prefix text collate "C" not null,
+  constraint key_watcher_pkey primary key (id)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 100);
+
+-- The second until which somebody watches, as the sequence's value: to ask it costs a writer a tenth of asking the table.
+create sequence :schema.key_watch_seq as bigint;
+
+-- Snapshots of the server that are kept for reads as of them: what such a read needs is not trimmed.
+create table :schema.key_hold (
+  id bigint generated always as identity,
+  held_at timestamptz not null,
+  expires_at timestamptz not null,
+  ephemeral boolean not null,
+  is_exact boolean not null,                -- by the snapshot; otherwise by the time
+  tenant text collate "C" not null,
+  holder text collate "C" not null,
+  held pg_snapshot not null,
+  constraint key_hold_pkey primary key (id)
+);
+create index key_hold_holder_idx on :schema.key_hold (tenant, holder);
+
+-- Makes a function whose parameter `ephemeral` says which tables it is about: what stands between `--each` and `--end`
+-- is there twice, `{}` in front of a table's name being `ephemeral_` or nothing. Plans name their table, and none is
+-- made for the other. Dropped at the end.
+create function :schema.create_key_function(definition text) returns void
+language plpgsql as $function$
+declare
+  body text := split_part(split_part(definition, '--each', 2), '--end', 1);
+begin
+  execute split_part(definition, '--each', 1)
+    || 'if ephemeral then' || replace(body, '{}', 'ephemeral_') || 'else' || replace(body, '{}', '') || 'end if;'
+    || split_part(definition, '--end', 2);
+end
+$function$;
+
+-- The number by which a bucket is locked: null is the one of all keys. Numbers may meet; then one waits for nothing.
+create function :schema.key_bucket_lock(tenant text, ephemeral boolean, bucket text) returns bigint
+language sql immutable set search_path = pg_catalog, pg_temp as $function$
+  select hashtextextended(concat_ws(' ', 'holdfast', :schema_literal, ephemeral, length(tenant), tenant, '/' || bucket), 0)
+$function$;
+
+-- Waits while a transaction relies on no key being created in one of the buckets above `key`; then holds them to it.
+create function :schema.enter_key_buckets(tenant text, ephemeral boolean, key text) returns void
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $function$
+declare
+  part text;
+  bucket text;
+begin
+  perform pg_advisory_xact_lock_shared(:schema.key_bucket_lock(tenant, ephemeral, null));
+  foreach part in array trim_array(string_to_array(key, '/'), 1) loop
+    bucket := concat_ws('/', bucket, part);
+    perform pg_advisory_xact_lock_shared(:schema.key_bucket_lock(tenant, ephemeral, bucket));
+  end loop;
+end
+$function$;
+
+-- What texts that start with `prefix` are below, in byte order; null if there is no such text.
+create function :schema.key_prefix_end(prefix text) returns text
+language plpgsql immutable set search_path = pg_catalog, pg_temp as $function$
+declare
+  last integer;
+begin
+  for count in reverse length(prefix)..1 loop
+    last := ascii(substr(prefix, count, 1));
+    -- 55296 to 57343 are surrogates, which are no characters.
+    if last < 1114111 then return left(prefix, count - 1) || chr(case last when 55295 then 57344 else last + 1 end); end if;
+  end loop;
+  return null;
+end
+$function$;
+
+-- The first revision of a new ephemeral key. The first caller after a crash begins an epoch, whose number is the upper
+-- part of revisions and places from then on, and commits synchronously: neither may come again.
+create function :schema.ephemeral_epoch(out epoch bigint) returns bigint
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $function$
+begin
+  select l.epoch into epoch from :schema.ephemeral_key_log l;
+  if found then return; end if;
+  lock table :schema.ephemeral_key_log in share row exclusive mode;
+  select l.epoch into epoch from :schema.ephemeral_key_log l;
+  if found then return; end if;
+  perform set_config('synchronous_commit', 'on', true)
+    where current_setting('synchronous_commit') in ('off', 'local');
+  epoch := nextval(':schema.ephemeral_epoch_seq');
+  if epoch > 0 then perform setval(':schema.ephemeral_key_place_seq', epoch << 40); end if;
+  insert into :schema.ephemeral_key_log (epoch, trimmed_to) values (epoch, epoch << 40);
+end
+$function$;
+
+-- Refuses what no key, and no time to live, may be.
+create function :schema.check_key(key text, ttl_ms bigint) returns void
+language plpgsql immutable set search_path = pg_catalog, pg_temp as $function$
+begin
+  if key is null or key = '' or octet_length(key) > 1024 then
+    raise exception using errcode = 'HF001', message = 'key: must have 1 to 1024 bytes';
+  end if;
+  if starts_with(key, '__holdfast:') then
+    raise exception using errcode = 'HF001', message = 'key: must not start with "__holdfast:", which is reserved';
+  end if;
+  if ttl_ms < 0 then raise exception using errcode = 'HF001', message = 'ttl_ms: must not be negative'; end if;
+end
+$function$;
+
+-- Each function that draws a place has said so before by a shared advisory lock, whose second number is the minute: who
+-- reads the log can tell a gap that may be filled from one that stays, and how old what fills it can be.
+
+-- Sets a key, if all conditions that are given hold. `ttl_ms`: from now, null or 0 for no expiry. An absent key counts as
+-- an empty value, and has the revision it had last; -1 is one that was never written. With `norev` the value leaves no
+-- trace in the history once another comes. Refused, it changes nothing and tells the revision, and the value if the key
+-- is live. Waits for transactions that have written the key, as all of these functions do that write.
+select :schema.create_key_function($function$
+create function :schema.key_set(tenant text, ephemeral boolean, key text, value bytea, ttl_ms bigint, if_absent boolean,
+  if_present boolean, if_value bytea, if_revision bigint, norev boolean,
+  out done boolean, out revision bigint, out value_now bytea, out expires_at timestamptz, out modified_at timestamptz)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $body$
+#variable_conflict use_column
+declare
+  kv record;
+  at timestamptz;
+begin
+  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:') and coalesce(ttl_ms, 0) >= 0) is not true then
+    perform :schema.check_key(key, coalesce(ttl_ms, 0));
+  end if;
+  --each
+  loop
+    select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
+    from :schema.{}key_value k where k.tenant = key_set.tenant and k.key = key_set.key for no key update;
+    exit when found;
+    if if_present or if_value <> '' or if_revision <> -1 then
+      done := false;
+      revision := -1;
+      return;
+    end if;
+    perform :schema.enter_key_buckets(tenant, ephemeral, key);
+    insert into :schema.{}key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
+    values (-1, pg_current_xact_id(), '-infinity', true, true, key_set.tenant, key_set.key, '') on conflict do nothing;
+  end loop;
+  -- Also says that places are about to be drawn.
+  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast {}keys ' || :schema_literal),
+    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  if if_revision <> kv.revision
+    or if_absent and not kv.deleted and (kv.expires_at > at) is not false
+    or if_present and (kv.deleted or kv.expires_at <= at)
+    or if_value <> (case when kv.deleted or kv.expires_at <= at then '' else kv.value end) then
+    done := false;
+    revision := kv.revision;
+    if not kv.deleted and (kv.expires_at > at) is not false then
+      value_now := kv.value;
+      expires_at := kv.expires_at;
+      modified_at := kv.modified_at;
+    end if;
+    return;
+  end if;
+  -- Of several values that a transaction gives a key, only the last is part of the history.
+  if kv.xid = pg_current_xact_id() and not kv.norev then
+    update :schema.{}key_change c set norev = true
+    where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = kv.revision and c.xid = kv.xid and not c.norev;
+  end if;
+  update :schema.{}key_value k set xid = pg_current_xact_id(), modified_at = greatest(at, k.modified_at),
+    revision = case when k.revision >= 0 then k.revision + 1 when key_set.ephemeral then :schema.ephemeral_epoch() << 40 else 0 end,
+    expires_at = at + nullif(key_set.ttl_ms, 0) * interval '1 millisecond', deleted = false,
+    norev = coalesce(key_set.norev, false), value = coalesce(key_set.value, '')
+  where k.tenant = key_set.tenant and k.key = key_set.key
+  returning true, k.revision, k.value, k.expires_at, k.modified_at into done, revision, value_now, expires_at, modified_at;
+  insert into :schema.{}key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
+  values (nextval(':schema.{}key_place_seq'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
+    key_set.expires_at, 'set', coalesce(key_set.norev, false), key_set.tenant, key_set.key, value_now);
+  --end
+  if pg_sequence_last_value(':schema.key_watch_seq') > date_part('epoch', at) and exists (select from :schema.key_watcher w
+    where w.expires_at > at and w.ephemeral = key_set.ephemeral and w.tenant = key_set.tenant and starts_with(key_set.key, w.prefix)) then
+    perform pg_notify(:hint_channel, 'keys');
+  end if;
+end
+$body$
+$function$);
+
+-- Deletes a live key: that is a revision of its own. A key that is missing, deleted or expired is left as it is, and its
+-- revision told (-1: never written).
+select :schema.create_key_function($function$
+create function :schema.key_delete(tenant text, ephemeral boolean, key text, if_value bytea, if_revision bigint,
+  out done boolean, out revision bigint)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $body$
+#variable_conflict use_column
+declare
+  kv record;
+  at timestamptz;
+begin
+  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:')) is not true then perform :schema.check_key(key, 0); end if;
+  --each
+  select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
+  from :schema.{}key_value k where k.tenant = key_delete.tenant and k.key = key_delete.key for no key update;
+  -- Also says that places are about to be drawn.
+  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast {}keys ' || :schema_literal),
+    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  if kv.revision is null or kv.deleted or kv.expires_at <= at or if_revision <> kv.revision or if_value <> kv.value then
+    done := false;
+    revision := coalesce(kv.revision, -1);
+    return;
+  end if;
+  -- Of several values that a transaction gives a key, only the last is part of the history.
+  if kv.xid = pg_current_xact_id() and not kv.norev then
+    update :schema.{}key_change c set norev = true
+    where c.tenant = key_delete.tenant and c.key = key_delete.key and c.revision = kv.revision and c.xid = kv.xid and not c.norev;
+  end if;
+  update :schema.{}key_value k set xid = pg_current_xact_id(), modified_at = greatest(at, k.modified_at), revision = k.revision + 1,
+    expires_at = null, deleted = true, norev = false, value = ''
+  where k.tenant = key_delete.tenant and k.key = key_delete.key
+  returning true, k.revision into done, revision;
+  insert into :schema.{}key_change (place, revision, xid, changed_at, modified_at, kind, norev, tenant, key)
+  values (nextval(':schema.{}key_place_seq'), key_delete.revision, pg_current_xact_id(), greatest(at, kv.modified_at),
+    greatest(at, kv.modified_at), 'deleted', false, key_delete.tenant, key_delete.key);
+  --end
+  if pg_sequence_last_value(':schema.key_watch_seq') > date_part('epoch', at) and exists (select from :schema.key_watcher w
+    where w.expires_at > at and w.ephemeral = key_delete.ephemeral and w.tenant = key_delete.tenant and starts_with(key_delete.key, w.prefix)) then
+    perform pg_notify(:hint_channel, 'keys');
+  end if;
+end
+$body$
+$function$);
+
+-- Has a live key expire `ttl_ms` from now; null: never. Value, revision and time of modification stay. In the history the
+-- change is there like a value of its own, so that a read as of a time finds the expiry that was known then.
+select :schema.create_key_function($function$
+create function :schema.key_extend(tenant text, ephemeral boolean, key text, ttl_ms bigint,
+  out done boolean, out revision bigint, out expires_at timestamptz)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $body$
+#variable_conflict use_column
+declare
+  kv record;
+  at timestamptz;
+begin
+  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:') and (ttl_ms > 0) is not false) is not true then
+    perform :schema.check_key(key, 0);
+    raise exception using errcode = 'HF001', message = 'ttl_ms: must be greater than 0; null is no expiry';
+  end if;
+  --each
+  select k.revision, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
+  from :schema.{}key_value k where k.tenant = key_extend.tenant and k.key = key_extend.key for no key update;
+  -- Also says that places are about to be drawn.
+  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast {}keys ' || :schema_literal),
+    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  if kv.revision is null or kv.deleted or kv.expires_at <= at then
+    done := false;
+    revision := coalesce(kv.revision, -1);
+    return;
+  end if;
+  update :schema.{}key_value k set expires_at = at + ttl_ms * interval '1 millisecond'
+  where k.tenant = key_extend.tenant and k.key = key_extend.key
+  returning true, k.revision, k.expires_at into done, revision, expires_at;
+  insert into :schema.{}key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
+  values (nextval(':schema.{}key_place_seq'), key_extend.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
+    key_extend.expires_at, 'extended', kv.norev, key_extend.tenant, key_extend.key, kv.value);
+  --end
+  if pg_sequence_last_value(':schema.key_watch_seq') > date_part('epoch', at) and exists (select from :schema.key_watcher w
+    where w.expires_at > at and w.ephemeral = key_extend.ephemeral and w.tenant = key_extend.tenant and starts_with(key_extend.key, w.prefix)) then
+    perform pg_notify(:hint_channel, 'keys');
+  end if;
+end
+$body$
+$function$);
+
+-- The live value of a key. Not found: revision -1.
+select :schema.create_key_function($function$
+create function :schema.key_get(tenant text, ephemeral boolean, key text,
+  out found boolean, out value bytea, out revision bigint, out expires_at timestamptz, out modified_at timestamptz)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $body$
+#variable_conflict use_column
+declare
+  -- By its name it would be what PL/pgSQL calls so.
+  answer alias for $4;
+begin
+  --each
+  select k.value, k.revision, k.expires_at, k.modified_at into value, revision, expires_at, modified_at
+  from :schema.{}key_value k
+  where k.tenant = key_get.tenant and k.key = key_get.key and not k.deleted and (k.expires_at > clock_timestamp()) is not false;
+  --end
+  answer := revision is not null;
+  if not answer then revision := -1; end if;
+end
+$body$
+$function$);
+
+-- The value that a key had at a revision: the newest one while the key is live, or one that the history still has.
+-- -1 is the newest. The revision of a deletion has none. No expiry is told: it is that of the key, not of the revision.
+select :schema.create_key_function($function$
+create function :schema.key_get_revision(tenant text, ephemeral boolean, key text, at_revision bigint,
+  out found boolean, out value bytea, out revision bigint, out expires_at timestamptz, out modified_at timestamptz)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $body$
+#variable_conflict use_column
+declare
+  -- By its name it would be what PL/pgSQL calls so.
+  answer alias for $5;
+begin
+  --each
+  select x.value, x.revision, x.modified_at into value, revision, modified_at from (
+    select k.value, k.revision, k.modified_at from :schema.{}key_value k
+    where k.tenant = key_get_revision.tenant and k.key = key_get_revision.key and at_revision in (-1, k.revision)
+      and not k.deleted and (k.expires_at > clock_timestamp()) is not false
+    union all
+    select c.value, c.revision, c.modified_at from :schema.{}key_change c
+    where c.tenant = key_get_revision.tenant and c.key = key_get_revision.key and c.revision = at_revision
+      and not c.norev and c.kind = 'set'
+  ) x limit 1;
+  --end
+  answer := revision is not null;
+  if not answer then revision := -1; end if;
+end
+$body$
+$function$);
+
+-- What `key_get` would have found at the end of the millisecond `at_ms` (since 1970), as far as the history goes back and
+-- without values of `norev`. Reads back over what was changed since.
+select :schema.create_key_function($function$
+create function :schema.key_get_as_of(tenant text, ephemeral boolean, key text, at_ms bigint,
+  out found boolean, out value bytea, out revision bigint, out expires_at timestamptz, out modified_at timestamptz)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $body$
+#variable_conflict use_column
+declare
+  -- By its name it would be what PL/pgSQL calls so.
+  answer alias for $5;
+begin
+  --each
+  select x.value, x.revision, x.expires_at, x.modified_at into value, revision, expires_at, modified_at from (
+    select c.value, c.revision, c.expires_at, c.modified_at from :schema.{}key_change c
+    where c.tenant = key_get_as_of.tenant and c.key = key_get_as_of.key and not c.norev
+      and c.changed_at < to_timestamp((at_ms + 1) / 1000.0)
+    order by c.revision desc, c.place desc limit 1
+  ) x where x.value is not null and (x.expires_at > to_timestamp(at_ms / 1000.0)) is not false;
+  --end
+  answer := revision is not null;
+  if not answer then revision := -1; end if;
+end
+$body$
+$function$);
+
+-- The live keys from `low` on and below `high` (null: to the end) that start with `prefix`, in byte order, now or as of a
+-- time; those deeper than `prefix` only if `deep`.
+select :schema.create_key_function($function$
+create function :schema.key_range(tenant text, ephemeral boolean, prefix text, deep boolean, as_of_ms bigint)
+returns table (key text, value bytea, revision bigint, expires_at timestamptz, modified_at timestamptz)
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $body$
+#variable_conflict use_column
+declare
+  high text := :schema.key_prefix_end(prefix);
+  skip integer := length(prefix) + 1;
+begin
+  --each
+  if as_of_ms is null then
+    return query select k.key, k.value, k.revision, k.expires_at, k.modified_at from :schema.{}key_value k
+      where k.tenant = key_range.tenant and k.key >= prefix and (high is null or k.key < high)
+        and (deep or strpos(substr(k.key, skip), '/') = 0)
+        and not k.deleted and (k.expires_at > clock_timestamp()) is not false
+      order by k.key;
+  else
+    return query select k.key, x.value, x.revision, x.expires_at, x.modified_at from :schema.{}key_value k
+      cross join lateral (
+        select c.value, c.revision, c.expires_at, c.modified_at from :schema.{}key_change c
+        where c.tenant = k.tenant and c.key = k.key and not c.norev and c.changed_at < to_timestamp((as_of_ms + 1) / 1000.0)
+        order by c.revision desc, c.place desc limit 1
+      ) x
+      where k.tenant = key_range.tenant and k.key >= prefix and (high is null or k.key < high)
+        and (deep or strpos(substr(k.key, skip), '/') = 0)
+        and x.value is not null and (x.expires_at > to_timestamp(as_of_ms / 1000.0)) is not false
+      order by k.key;
+  end if;
+  --end
+end
+$body$
+$function$);
+
+-- The live keys directly in a bucket, which is what stands before the last `/` of a key; now, or as of a time.
+create function :schema.key_bucket(tenant text, ephemeral boolean, bucket text, as_of_ms bigint)
+returns table (key text, value bytea, revision bigint, expires_at timestamptz, modified_at timestamptz)
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $function$
+  select * from :schema.key_range(tenant, ephemeral, bucket || '/', false, as_of_ms)
+$function$;
+
+-- The live keys that start with `prefix`, character by character; now, or as of a time.
+create function :schema.key_prefix(tenant text, ephemeral boolean, prefix text, as_of_ms bigint)
+returns table (key text, value bytea, revision bigint, expires_at timestamptz, modified_at timestamptz)
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $function$
+  select * from :schema.key_range(tenant, ephemeral, prefix, true, as_of_ms)
+$function$;
+
+-- Locks keys until the transaction ends, in byte order: those with `writes` against all, the others against being
+-- written. One that does not exist gets a row without a revision, which `key_unlock_unwritten` takes away.
+select :schema.create_key_function($function$
+create function :schema.key_lock(tenant text, ephemeral boolean, keys text[], writes boolean[]) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $body$
+#variable_conflict use_column
+declare
+  wanted record;
+begin
+  --each
+  for wanted in select n.key, bool_or(n.writes) as writes from unnest(keys, writes) as n (key, writes)
+    group by n.key order by n.key collate "C"
+  loop
+    loop
+      if wanted.writes then
+        perform from :schema.{}key_value k where k.tenant = key_lock.tenant and k.key = wanted.key for no key update;
+      else
+        perform from :schema.{}key_value k where k.tenant = key_lock.tenant and k.key = wanted.key for share;
+      end if;
+      exit when found;
+      perform :schema.check_key(wanted.key, 0);
+      perform :schema.enter_key_buckets(tenant, ephemeral, wanted.key);
+      insert into :schema.{}key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
+      values (-1, pg_current_xact_id(), '-infinity', true, true, key_lock.tenant, wanted.key, '') on conflict do nothing;
+    end loop;
+  end loop;
+  --end
+end
+$body$
+$function$);
+
+-- Takes away the rows of keys that were locked and never written. One that somebody else holds too stays with him.
+select :schema.create_key_function($function$
+create function :schema.key_unlock_unwritten(tenant text, ephemeral boolean, keys text[]) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $body$
+#variable_conflict use_column
+begin
+  --each
+  delete from :schema.{}key_value k where k.tenant = key_unlock_unwritten.tenant and k.revision = -1 and k.key in (
+    select u.key from :schema.{}key_value u
+    where u.tenant = key_unlock_unwritten.tenant and u.key = any (keys) and u.revision = -1
+    order by u.key for update skip locked);
+  --end
+end
+$body$
+$function$);
+
+-- Keeps a listing true until the transaction ends: no key that starts with `bucket_or_prefix` is created, changed or
+-- deleted by others. Call it before listing. A bucket is given with its closing slash, lest keys beside it are held too.
+select :schema.create_key_function($function$
+create function :schema.key_guard(tenant text, ephemeral boolean, bucket_or_prefix text) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $body$
+#variable_conflict use_column
+declare
+  high text := :schema.key_prefix_end(bucket_or_prefix);
+  parts text[] := string_to_array(bucket_or_prefix, '/');
+begin
+  perform pg_advisory_xact_lock(:schema.key_bucket_lock(tenant, ephemeral,
+    case when cardinality(parts) > 1 then array_to_string(trim_array(parts, 1), '/') end));
+  --each
+  perform from :schema.{}key_value k
+  where k.tenant = key_guard.tenant and k.key >= bucket_or_prefix and (high is null or k.key < high)
+  order by k.key for share;
+  --end
+end
+$body$
+$function$);
+
+drop function :schema.create_key_function(text);
