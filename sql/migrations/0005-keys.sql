@@ -182,15 +182,24 @@ create function :schema.key_set(tenant text, ephemeral boolean, key text, value 
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $body$
 #variable_conflict use_column
 declare
-  kv record;
+  -- The row as it was. Plain variables, and few expressions: each costs 1 us or so, in each transaction anew.
+  r bigint;
+  x xid8;
+  m timestamptz;
+  e timestamptz;
+  d boolean;
+  n boolean;
+  v bytea;
   at timestamptz;
 begin
-  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:') and coalesce(ttl_ms, 0) >= 0) is not true then
+  if octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:') and (ttl_ms < 0) is not true and value is not null then
+  else
     perform :schema.check_key(key, coalesce(ttl_ms, 0));
+    value := coalesce(value, '');
   end if;
   --each
   loop
-    select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
+    select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into r, x, m, e, d, n, v
     from :schema.{}key_value k where k.tenant = key_set.tenant and k.key = key_set.key for no key update;
     exit when found;
     if if_present or if_value <> '' or if_revision <> -1 then
@@ -205,38 +214,38 @@ begin
   -- Also says that places are about to be drawn.
   at := case when pg_advisory_xact_lock_shared(hashtext('holdfast {}keys ' || :schema_literal),
     floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
-  if if_revision <> kv.revision
-    or if_absent and not kv.deleted and (kv.expires_at > at) is not false
-    or if_present and (kv.deleted or kv.expires_at <= at)
-    or if_value <> (case when kv.deleted or kv.expires_at <= at then '' else kv.value end) then
+  if if_revision <> r or if_absent and not d and (e > at) is not false or if_present and (d or e <= at)
+    or if_value <> (case when d or e <= at then '' else v end) then
     done := false;
-    revision := kv.revision;
-    if not kv.deleted and (kv.expires_at > at) is not false then
-      value_now := kv.value;
-      expires_at := kv.expires_at;
-      modified_at := kv.modified_at;
+    revision := r;
+    if not d and (e > at) is not false then
+      value_now := v;
+      expires_at := e;
+      modified_at := m;
     end if;
     return;
   end if;
   -- Of several values that a transaction gives a key, only the last is part of the history.
-  if kv.xid = pg_current_xact_id() and not kv.norev then
+  if x = pg_current_xact_id() and not n then
     update :schema.{}key_change c set norev = true
-    where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = kv.revision and c.xid = kv.xid and not c.norev;
+    where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = r and c.xid = x and not c.norev;
   end if;
-  update :schema.{}key_value k set xid = pg_current_xact_id(), modified_at = greatest(at, k.modified_at),
-    revision = case when k.revision >= 0 then k.revision + 1 when key_set.ephemeral then :schema.ephemeral_epoch() << 40 else 0 end,
-    expires_at = at + nullif(key_set.ttl_ms, 0) * interval '1 millisecond', deleted = false,
-    norev = coalesce(key_set.norev, false), value = coalesce(key_set.value, '')
-  where k.tenant = key_set.tenant and k.key = key_set.key
-  returning true, k.revision, k.value, k.expires_at, k.modified_at into done, revision, value_now, expires_at, modified_at;
+  revision := case when r >= 0 then r + 1 when ephemeral then :schema.ephemeral_epoch() << 40 else 0 end;
+  modified_at := greatest(at, m);
+  if ttl_ms > 0 then expires_at := at + ttl_ms * interval '1 millisecond'; end if;
+  update :schema.{}key_value k set xid = pg_current_xact_id(), modified_at = key_set.modified_at, revision = key_set.revision,
+    expires_at = key_set.expires_at, deleted = false, norev = key_set.norev is true, value = key_set.value
+  where k.tenant = key_set.tenant and k.key = key_set.key;
   insert into :schema.{}key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
   values (nextval(':schema.{}key_place_seq'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
-    key_set.expires_at, 'set', coalesce(key_set.norev, false), key_set.tenant, key_set.key, value_now);
+    key_set.expires_at, 'set', key_set.norev is true, key_set.tenant, key_set.key, key_set.value);
   --end
-  if pg_sequence_last_value(':schema.key_watch_seq') > date_part('epoch', at) and exists (select from :schema.key_watcher w
-    where w.expires_at > at and w.ephemeral = key_set.ephemeral and w.tenant = key_set.tenant and starts_with(key_set.key, w.prefix)) then
-    perform pg_notify(:hint_channel, 'keys');
+  if pg_sequence_last_value(':schema.key_watch_seq') > date_part('epoch', at) then
+    perform pg_notify(:hint_channel, 'keys') where exists (select from :schema.key_watcher w where w.expires_at > at
+      and w.ephemeral = key_set.ephemeral and w.tenant = key_set.tenant and starts_with(key_set.key, w.prefix));
   end if;
+  done := true;
+  value_now := value;
 end
 $body$
 $function$);
@@ -277,9 +286,9 @@ begin
   values (nextval(':schema.{}key_place_seq'), key_delete.revision, pg_current_xact_id(), greatest(at, kv.modified_at),
     greatest(at, kv.modified_at), 'deleted', false, key_delete.tenant, key_delete.key);
   --end
-  if pg_sequence_last_value(':schema.key_watch_seq') > date_part('epoch', at) and exists (select from :schema.key_watcher w
-    where w.expires_at > at and w.ephemeral = key_delete.ephemeral and w.tenant = key_delete.tenant and starts_with(key_delete.key, w.prefix)) then
-    perform pg_notify(:hint_channel, 'keys');
+  if pg_sequence_last_value(':schema.key_watch_seq') > date_part('epoch', at) then
+    perform pg_notify(:hint_channel, 'keys') where exists (select from :schema.key_watcher w where w.expires_at > at
+      and w.ephemeral = key_delete.ephemeral and w.tenant = key_delete.tenant and starts_with(key_delete.key, w.prefix));
   end if;
 end
 $body$
@@ -318,9 +327,9 @@ begin
   values (nextval(':schema.{}key_place_seq'), key_extend.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
     key_extend.expires_at, 'extended', kv.norev, key_extend.tenant, key_extend.key, kv.value);
   --end
-  if pg_sequence_last_value(':schema.key_watch_seq') > date_part('epoch', at) and exists (select from :schema.key_watcher w
-    where w.expires_at > at and w.ephemeral = key_extend.ephemeral and w.tenant = key_extend.tenant and starts_with(key_extend.key, w.prefix)) then
-    perform pg_notify(:hint_channel, 'keys');
+  if pg_sequence_last_value(':schema.key_watch_seq') > date_part('epoch', at) then
+    perform pg_notify(:hint_channel, 'keys') where exists (select from :schema.key_watcher w where w.expires_at > at
+      and w.ephemeral = key_extend.ephemeral and w.tenant = key_extend.tenant and starts_with(key_extend.key, w.prefix));
   end if;
 end
 $body$
