@@ -44,6 +44,33 @@ export type { ContextData, EnqueueAnswer, EnqueueOptions } from './jobs/enqueue-
 export type { JobEnd, JobHandle, JobProgress, JobSnapshot } from './jobs/job-handle.ts'
 export type { JobState } from './jobs/state.ts'
 export type { Transaction } from './jobs/transaction.ts'
+export { KeyHoldExpiredError, KeyValueError } from './keys/errors.ts'
+export type { KeyEntry } from './keys/key-entry.ts'
+export type { KeyHold } from './keys/key-hold.ts'
+export type { KeyPage, KeySelection, ListOptions } from './keys/key-list.ts'
+export type {
+  DeleteOptions,
+  Durability,
+  GetOptions,
+  KeyConditions,
+  KeyOptions,
+  KeyToSet,
+  ReadOptions,
+  SetOptions,
+} from './keys/key-options.ts'
+export type { KeyChange, KeyWatch } from './keys/key-watch.ts'
+export type {
+  DeleteAnswer,
+  ExtendAnswer,
+  HoldOptions,
+  IncrementAnswer,
+  KeyRevision,
+  Keys,
+  RevisionsOptions,
+  SetAnswer,
+  Watched,
+  WatchOptions,
+} from './keys/keys.ts'
 export type { MigrateResult } from './migrations/migrate.ts'
 export {
   defineProducer,

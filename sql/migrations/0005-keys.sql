@@ -661,7 +661,8 @@ begin
       from :schema.{}key_value k
       cross join lateral (
         select k.value, k.revision, k.expires_at, k.modified_at, k.deleted as gone
-        where not exact and seen is not null and pg_visible_in_snapshot(k.xid, seen)
+        where not exact and seen is not null
+          and (pg_visible_in_snapshot(k.xid, seen) or k.xid = pg_current_xact_id_if_assigned())
         union all
         (select c.value, c.revision, c.expires_at, c.modified_at, c.value is null from :schema.{}key_change c
           where c.tenant = k.tenant and c.key = k.key and not c.norev

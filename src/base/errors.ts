@@ -30,6 +30,8 @@ export type ErrorCode =
   | 'EFFECT_TIMEOUT'
   | 'ATTEMPT_ENDED'
   | 'DRAIN'
+  | 'KEY_VALUE'
+  | 'KEY_HOLD_EXPIRED'
 
 /** What the failed call changed in the database: nothing, or perhaps all it was to change. */
 export type Changed = 'nothing' | 'unknown'
