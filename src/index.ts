@@ -44,6 +44,32 @@ export type { ContextData, EnqueueAnswer, EnqueueOptions } from './jobs/enqueue-
 export type { JobEnd, JobHandle, JobProgress, JobSnapshot } from './jobs/job-handle.ts'
 export type { JobState } from './jobs/state.ts'
 export type { Transaction } from './jobs/transaction.ts'
+export { KeyHoldExpiredError, KeyValueError } from './keys/errors.ts'
+export type { KeyEntry } from './keys/key-entry.ts'
+export type { KeyHold } from './keys/key-hold.ts'
+export type { KeyPage, KeySelection, ListOptions } from './keys/key-list.ts'
+export type {
+  DeleteOptions,
+  GetOptions,
+  KeyConditions,
+  KeyOptions,
+  KeyToSet,
+  ReadOptions,
+  SetOptions,
+} from './keys/key-options.ts'
+export type { KeyChange, KeyWatch } from './keys/key-watch.ts'
+export type {
+  DeleteAnswer,
+  ExtendAnswer,
+  HoldOptions,
+  IncrementAnswer,
+  KeyRevision,
+  Keys,
+  RevisionsOptions,
+  SetAnswer,
+  Watched,
+  WatchOptions,
+} from './keys/keys.ts'
 export type { ListLocksOptions, LockPage } from './locks/list-locks.ts'
 export type { Lock, LockCallOptions, LockMembers } from './locks/lock.ts'
 export type { AcquireOptions, Durability, LockId, LockInfo, LockPlaceOptions } from './locks/lock-options.ts'

@@ -87,7 +87,8 @@ function entryLine({ key, revision, value, expiresAt }: ShellEntry, paint: Paint
 
 function changeLine({ key, revision, value, kind }: ShellChange, paint: Paint): string {
   const what = kind === 'set' || kind === 'extended' ? paint.done(kind) : paint.refused(kind)
-  const after = kind === 'set' ? ` ${valueOf(value, paint)}` : ''
+  if (key === undefined || revision === undefined) return what
+  const after = value === undefined ? '' : ` ${paint.value(value)}`
   return `${paint.revision(revision)} ${what} ${paint.strong(paint.value(key))}${after}`
 }
 

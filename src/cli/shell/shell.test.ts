@@ -67,8 +67,8 @@ class Fake implements ShellServices {
       }),
     revisions: async (key) => await Promise.resolve(this.entries.filter((entry) => entry.key === key)),
     async *watch(prefix, { signal }) {
-      yield { kind: 'set', key: `${prefix}1`, revision: 0n, value: 'x', expiresAt: undefined }
-      yield { kind: 'deleted', key: `${prefix}1`, revision: 1n, value: undefined, expiresAt: undefined }
+      yield { kind: 'set', key: `${prefix}1`, revision: 0n, value: 'x' }
+      yield { kind: 'deleted', key: `${prefix}1`, revision: 1n }
       await new Promise((resolve) => signal.addEventListener('abort', resolve))
     },
   }
