@@ -87,7 +87,7 @@ export interface ScriptAnswer {
 export interface ScriptValue {
   /** `undefined` for a value that is of no key. */
   readonly key: string | undefined
-  readonly value: string | undefined
+  readonly value: string
   readonly revision: bigint
 }
 

@@ -91,7 +91,7 @@ class Fake implements ShellServices {
 function open(options: { readonly color?: boolean; readonly timings?: boolean } = {}) {
   const fake = new Fake()
   const lines: string[] = []
-  const paint = new Paint({ color: options.color === true, cut: true })
+  const paint = new Paint({ color: options.color === true, forPeople: true })
   const session = new Session({
     services: fake,
     paint,
@@ -127,7 +127,6 @@ describe('an answer', () => {
     [{ type: 'none', revision: -1n, values: [] }, ['done']],
     [{ type: 'get', revision: 1n, values: [{ key: 'k', value: 'v', revision: 1n }] }, ['r1 v']],
     [{ type: 'get', revision: -1n, values: [{ key: undefined, value: '7', revision: -1n }] }, ['7']],
-    [{ type: 'get', revision: -1n, values: [{ key: undefined, value: undefined, revision: -1n }] }, ['null']],
     [
       {
         type: 'get',
@@ -137,7 +136,7 @@ describe('an answer', () => {
           { key: 'b', value: '', revision: 0n },
         ],
       },
-      ['r2 a 1', 'r0 b '],
+      ['r2 a 1', 'r0 b (empty)'],
     ],
   ])('to a script (%#)', async (answer, lines) => {
     const { fake, run } = open()
