@@ -394,12 +394,12 @@ function openTerminal() {
     ended,
     stop,
     /** Waits until the terminal has shown `text`. */
-    async shows(text: string) {
+    shows: async (text: string) => {
       while (!shown.includes(text)) await new Promise((resolve) => setImmediate(resolve))
     },
     type: (keys: string) => void input.write(keys),
     /** Waits until so many lines have been answered. */
-    async answers(count: number) {
+    answers: async (count: number) => {
       while (lines.length < count) await new Promise((resolve) => setImmediate(resolve))
       return lines
     },
