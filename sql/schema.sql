@@ -8,6 +8,8 @@ create sequence holdfast.fencing_token_seq as bigint start 1 increment 1 cache 1
 
 create sequence holdfast.job_seq as bigint start 1 increment 1 cache 1;
 
+create sequence holdfast.sequence_id_seq as bigint start 1 increment 1 cache 1;
+
 create sequence holdfast.worker_seq as bigint start 1 increment 1 cache 1;
 
 create type holdfast.attempt_end as enum ('failed', 'timed-out', 'snoozed', 'handed-back', 'interrupted', 'parked', 'worker-lost', 'discarded', 'cancelled');
@@ -222,6 +224,32 @@ create table holdfast.scheduled (
   constraint scheduled_pkey PRIMARY KEY (job_id)
 ) with (autovacuum_vacuum_cost_delay=0, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=20000);
 
+create table holdfast.sequence (
+  tenant text collate "C" not null,
+  name text collate "C" not null,
+  id bigint not null, -- of this creation: what was remembered before a deletion is nobody's
+  current bigint not null, -- the value given last; before the first, `initial`
+  increment bigint not null,
+  max_value bigint,
+  revision bigint not null default 0, -- how often values were drawn
+  keyed bigint not null default 0, -- how often with an idempotency key
+  initial bigint not null,
+  created_at timestamp with time zone not null default clock_timestamp(),
+  constraint sequence_pkey PRIMARY KEY (tenant, name),
+  constraint sequence_grows CHECK ((increment > 0)),
+  constraint sequence_is_within_max CHECK ((current <= max_value))
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000, fillfactor=50);
+
+create table holdfast.sequence_request (
+  sequence_id bigint not null,
+  place bigint not null, -- the sequence's `keyed` when it was drawn
+  first_value bigint not null,
+  count bigint not null,
+  drawn_at timestamp with time zone not null default clock_timestamp(),
+  key text collate "C" not null,
+  constraint sequence_request_pkey PRIMARY KEY (sequence_id, key)
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000);
+
 create table holdfast.unique_key (
   job_id bigint not null,
   tenant text collate "C" not null,
@@ -274,6 +302,10 @@ create index parked_name_idx ON holdfast.parked USING btree (name, queue, priori
 create index ready_claim_idx ON holdfast.ready USING btree (queue, priority, seq);
 
 create index scheduled_due_idx ON holdfast.scheduled USING btree (run_at, job_id);
+
+create index sequence_request_drawn_idx ON holdfast.sequence_request USING btree (drawn_at);
+
+create index sequence_request_place_idx ON holdfast.sequence_request USING btree (sequence_id, place);
 
 create index unique_key_job_idx ON holdfast.unique_key USING btree (job_id);
 
@@ -530,6 +562,88 @@ AS $function$
 begin
   if not is_good then
     raise exception using errcode = 'HF001', message = format('%s: %s', field, problem);
+  end if;
+end
+$function$;
+
+create or replace function holdfast.create_sequence(tenant text, name text, initial bigint, increment bigint, max_value bigint, OUT is_new boolean, OUT known holdfast.sequence)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  -- Again if it is deleted between the two statements.
+  loop
+    insert into "holdfast".sequence as s (tenant, name, initial, current, increment, max_value)
+    values (create_sequence.tenant, create_sequence.name, create_sequence.initial, create_sequence.initial,
+      create_sequence.increment, create_sequence.max_value)
+    on conflict on constraint sequence_pkey do nothing
+    returning s.* into known;
+    is_new := found;
+    exit when found;
+    select s.* into known from "holdfast".sequence s where s.tenant = create_sequence.tenant and s.name = create_sequence.name;
+    exit when found;
+  end loop;
+end
+$function$;
+
+create or replace function holdfast.draw_values(tenant text, name text, count bigint, idempotency_key text, OUT status text, OUT first_value bigint, OUT last_value bigint, OUT increment bigint, OUT available bigint)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  own_id bigint;
+  own_place bigint;
+  remembered bigint;
+begin
+  if current_setting('synchronous_commit') = 'off' then perform set_config('synchronous_commit', 'on', true); end if;
+
+  if idempotency_key is not null then
+    select s.id, s.increment into own_id, increment
+    from "holdfast".sequence s where s.tenant = draw_values.tenant and s.name = draw_values.name
+    for no key update;
+    if found then
+      select r.first_value, r.count into first_value, remembered
+      from "holdfast".sequence_request r
+      where r.sequence_id = own_id and r.key = idempotency_key
+        and r.drawn_at > clock_timestamp() - interval '10 minutes';
+      if found then
+        status := case when remembered = draw_values.count then 'repeated' else 'other-count' end;
+        last_value := first_value::numeric + increment::numeric * (remembered - 1);
+        return;
+      end if;
+    end if;
+  end if;
+
+  -- Again if the sequence is made between the two statements. Numeric, since a product may leave 64 bits on its way
+  -- to a value that does not.
+  loop
+    update "holdfast".sequence s
+    set current = s.current + s.increment::numeric * draw_values.count,
+        revision = s.revision + 1,
+        keyed = s.keyed + (idempotency_key is not null)::integer
+    where s.tenant = draw_values.tenant and s.name = draw_values.name
+      and draw_values.count <= (coalesce(s.max_value, 9223372036854775807)::numeric - s.current) / s.increment
+    returning s.id, s.keyed, s.increment, s.current, s.current - s.increment::numeric * (draw_values.count - 1)
+      into own_id, own_place, increment, last_value, first_value;
+    exit when found;
+    select trunc((coalesce(s.max_value, 9223372036854775807)::numeric - s.current) / s.increment)
+      into available from "holdfast".sequence s where s.tenant = draw_values.tenant and s.name = draw_values.name;
+    if not found or available < draw_values.count then
+      status := case when found then 'exhausted' else 'not-found' end;
+      return;
+    end if;
+  end loop;
+  status := 'drawn';
+
+  if idempotency_key is not null then
+    delete from "holdfast".sequence_request r where r.sequence_id = own_id and r.place <= own_place - 256;
+    insert into "holdfast".sequence_request as r (sequence_id, place, first_value, count, key)
+    values (own_id, own_place, first_value, draw_values.count, idempotency_key)
+    -- One of the key that is too old to count.
+    on conflict on constraint sequence_request_pkey do update
+      set place = excluded.place, first_value = excluded.first_value, count = excluded.count, drawn_at = excluded.drawn_at;
   end if;
 end
 $function$;
@@ -976,6 +1090,36 @@ AS $function$
   select 'lock:' || left(encode(sha256(convert_to(durability || chr(10) || tenant || chr(10) || resource, 'UTF8')), 'hex'), 32)
 $function$;
 
+create or replace function holdfast.next_value(name text, idempotency_key text DEFAULT NULL::text, tenant text DEFAULT ''::text)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  drawn record;
+  request_key text := nullif(btrim(idempotency_key), '');
+begin
+  perform "holdfast".check_option('name', next_value.name is not null and "holdfast".is_name(next_value.name, 1024),
+    'must be 1 to 1024 bytes, not blank, without control characters');
+  perform "holdfast".check_option('tenant', coalesce(next_value.tenant = '' or "holdfast".is_name(next_value.tenant, 255), false),
+    'must be at most 255 bytes, not blank, without control characters');
+  perform "holdfast".check_option('idempotency_key', request_key is null or "holdfast".is_name(request_key, 1024),
+    'must be 1 to 1024 bytes, without control characters');
+  drawn := "holdfast".draw_values(next_value.tenant, btrim(next_value.name), 1, request_key);
+  case drawn.status
+    when 'not-found' then
+      raise exception using errcode = 'HF011', message = format('there is no sequence "%s"', next_value.name),
+        detail = next_value.name, hint = 'Check the name, or create it first.';
+    when 'exhausted' then
+      raise exception using errcode = 'HF012', message = format('the sequence "%s" has no more values', next_value.name),
+        detail = next_value.name, hint = 'Delete it and create it anew with a larger maximum, or use another.';
+    when 'other-count' then
+      perform "holdfast".check_option('idempotency_key', false, 'belongs to a request for another count of values');
+    else return drawn.first_value;
+  end case;
+end
+$function$;
+
 create or replace function holdfast.prune_archive(completed interval, cancelled interval, max_rows integer DEFAULT 1000)
  RETURNS integer
  LANGUAGE plpgsql
@@ -1099,6 +1243,21 @@ begin
   select count(*) into looked from due;
   return looked;
 end
+$function$;
+
+create or replace function holdfast.prune_sequence_requests(max_rows integer DEFAULT 1000)
+ RETURNS integer
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  with past as (
+    select r.sequence_id, r.key from "holdfast".sequence_request r where r.drawn_at < now() - interval '10 minutes'
+    order by r.drawn_at limit max_rows for update skip locked
+  ), gone as (
+    delete from "holdfast".sequence_request r using past p where (r.sequence_id, r.key) = (p.sequence_id, p.key) returning 1
+  )
+  select count(*)::integer from gone
 $function$;
 
 create or replace function holdfast.release_lock(the_tenant text, the_resource text, the_owner text, the_token bigint)

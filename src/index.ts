@@ -67,5 +67,22 @@ export {
   resource,
   type Uses,
 } from './resources/resource.ts'
+export type { CachedSequence, CachedSequenceOptions } from './sequences/cached-sequence.ts'
+export {
+  SequenceExhaustedError,
+  SequenceExistsError,
+  type SequenceFacts,
+  SequenceNotFoundError,
+} from './sequences/errors.ts'
+export type {
+  CreateSequenceOptions,
+  DrawOptions,
+  ListSequencesOptions,
+  ReservedRange,
+  SequenceInfo,
+  SequenceOptions,
+  SequencePage,
+} from './sequences/sequence-options.ts'
+export type { Sequences } from './sequences/sequences.ts'
 export { PermanentError } from './worker/outcome.ts'
 export type { Worker } from './worker/worker.ts'

@@ -14,6 +14,7 @@ import type { Locks } from '../locks/locks.ts'
 import { type MigrateResult, migrate, requireVersion } from '../migrations/migrate.ts'
 import type { Producer, ProducerInput, ProducerResult } from '../producers/define-producer.ts'
 import type { OpenWork } from '../producers/producer-transaction.ts'
+import type { Sequences } from '../sequences/sequences.ts'
 import type { ContextServices } from '../worker/handler-context.ts'
 import type { Worker } from '../worker/worker.ts'
 import type { AppOptions, WorkerOptions } from './app-options.ts'
@@ -30,6 +31,7 @@ export interface Internals {
   readonly driver: Driver
   readonly database: Database
   readonly events: EventHub
+  readonly coordination: Coordination
   /** As they were given to {@link defineApp}. */
   readonly options: AppOptions
   /** What handlers of a worker work through. */
@@ -47,6 +49,8 @@ export class App {
   /** Where to listen for what happens: see {@link EventMap}. */
   readonly events: Events
   readonly composition: Composition
+  /** Numbers that are given once each. */
+  readonly sequences: Sequences
   readonly #options: AppOptions
   readonly #driver: Driver
   readonly #database: Database
@@ -79,6 +83,7 @@ export class App {
       events: this.#events,
       pooler: pooler === true,
     })
+    this.sequences = this.#coordination.sequences
     this.#upkeep = new Upkeep({
       driver: this.#driver,
       database: this.#database,
@@ -268,6 +273,7 @@ export class App {
       driver: this.#driver,
       database: this.#database,
       events: this.#events,
+      coordination: this.#coordination,
       options: this.#options,
       services: () => this.#workers.services(undefined),
       register: async () => await this.#upkeep.register(),

@@ -5,6 +5,7 @@ import { Hints } from '../driver/hints.ts'
 import type { Database } from '../driver/operation.ts'
 import { Reach } from '../driver/reach.ts'
 import { Locks } from '../locks/locks.ts'
+import { Sequences } from '../sequences/sequences.ts'
 import type { Transactions } from './transactions.ts'
 
 export interface CoordinationOptions {
@@ -21,6 +22,7 @@ export class Coordination {
   /** For the areas, and for the command. */
   readonly reach: Reach
   readonly hints: Hints
+  readonly sequences: Sequences
   readonly locks: Locks
 
   constructor(options: CoordinationOptions) {
@@ -32,6 +34,7 @@ export class Coordination {
       requireOutside: () => transactions.requireOutside(),
     })
     this.hints = new Hints({ driver, channel: hintChannelOf(database.schema), listens: !pooler })
+    this.sequences = new Sequences(this.reach)
     this.locks = new Locks({ reach: this.reach, hints: this.hints })
   }
 

@@ -30,6 +30,13 @@ export type ErrorCode =
   | 'EFFECT_UNDECIDED'
   | 'EFFECT_TIMEOUT'
   | 'ATTEMPT_ENDED'
+  | 'SEQUENCE_EXISTS'
+  | 'SEQUENCE_NOT_FOUND'
+  | 'SEQUENCE_EXHAUSTED'
+  | 'SCRIPT_SYNTAX'
+  | 'SCRIPT_ERROR'
+  | 'SCRIPT_THROWN'
+  | 'SCRIPT_ABORTED'
   | 'DRAIN'
 
 /** What the failed call changed in the database: nothing, or perhaps all it was to change. */
