@@ -27,10 +27,16 @@ export interface HandOver {
 }
 
 /** How long a lock lies idle between two holders, in milliseconds: from the beginning of a release to the next grant. */
-export async function handOver(contender: Contender, waiters: number, grants: number): Promise<HandOver | undefined> {
+export async function handOver(
+  contender: Contender,
+  waiters: number,
+  grants: number,
+): Promise<HandOver | undefined> {
   const open = contender.openWaiter?.bind(contender)
   if (!open) return undefined
-  const all: Waiter[] = await Promise.all(Array.from({ length: waiters }, async () => await open('bench/hot')))
+  const all: Waiter[] = await Promise.all(
+    Array.from({ length: waiters }, async () => await open('bench/hot')),
+  )
   const idleMs: number[] = []
   let releasedMs: number | undefined
   await Promise.all(

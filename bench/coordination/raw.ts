@@ -46,7 +46,10 @@ const ACQUIRE = {
     on conflict (resource) do update set owner = excluded.owner, token = nextval('raw_token'), expires_at = excluded.expires_at
     where l.owner is null or l.expires_at < clock_timestamp() returning token`,
 }
-const RELEASE = { name: 'release', text: 'update raw_lock set owner = null where resource = $1 and owner = $2' }
+const RELEASE = {
+  name: 'release',
+  text: 'update raw_lock set owner = null where resource = $1 and owner = $2',
+}
 const GET = { name: 'get', text: 'select value, revision, modified_at from raw_key where key = $1' }
 const SET = {
   name: 'set',

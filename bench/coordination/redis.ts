@@ -36,7 +36,8 @@ export async function openRedis(): Promise<Contender> {
     operations: {
       async lock(n) {
         const [key, owner] = [`lock/${keyOf(n)}`, randomUUID()]
-        if (await redis.set(key, owner, 'PX', LEASE_MS, 'NX')) await redis.evalsha(String(release), 1, key, owner)
+        if (await redis.set(key, owner, 'PX', LEASE_MS, 'NX'))
+          await redis.evalsha(String(release), 1, key, owner)
       },
       async get(n) {
         await redis.getBuffer(keyOf(n))

@@ -21,7 +21,13 @@ const OPERATIONS: readonly OperationName[] = ['lock', 'get', 'set', 'compareAndS
 const WAITERS = 20
 const GRANTS = 200
 /** Of raw SQL's rate; a script may take 1.5 times as long as the same work in one function written by hand. */
-const BARS: Readonly<Record<OperationName, number>> = { lock: 0.8, get: 0.8, set: 0.8, compareAndSet: 0.8, script: 1 / 1.5 }
+const BARS: Readonly<Record<OperationName, number>> = {
+  lock: 0.8,
+  get: 0.8,
+  set: 0.8,
+  compareAndSet: 0.8,
+  script: 1 / 1.5,
+}
 
 await using server = await startPostgres({ settings: SETTINGS })
 const admin = new Client({ connectionString: server.url() })
@@ -50,9 +56,9 @@ const rates = new Map<string, number[]>()
 const cellOf = (operation: string, lanes: number, { name }: Contender) => `${operation} ${lanes} ${name}`
 let from = 0
 for (let round = 0; round <= rounds; round += 1)
+  // Another begins in each round: what comes later finds a warmer machine.
   for (const operation of OPERATIONS)
     for (const lanes of LANES)
-      // Another begins in each round: what comes later finds a warmer machine.
       for (const contender of rotated(contenders, round)) {
         const run = contender.operations[operation]
         if (!run) continue
@@ -77,7 +83,9 @@ for (const operation of OPERATIONS)
       const isMet = ratio >= BARS[operation]
       if (isHeld && !isMet) missed += 1
       const bar = isHeld ? ` (bar ${BARS[operation].toFixed(2)}: ${isMet ? 'met' : 'MISSED'})` : ''
-      console.log(`| ${operation} | ${lanes} | ${contender.name} | ${median(own).toFixed(0)} | ${ratio.toFixed(2)}${bar} |`)
+      console.log(
+        `| ${operation} | ${lanes} | ${contender.name} | ${median(own).toFixed(0)} | ${ratio.toFixed(2)}${bar} |`,
+      )
     }
 
 console.log(`\n| hand-over, ${WAITERS} waiters | p50 ms | p99 ms |\n| --- | --- | --- |`)

@@ -10,6 +10,7 @@ import { Enqueuer, type JobToEnqueue } from '../jobs/enqueue.ts'
 import type { EnqueueAnswer, EnqueueOptions } from '../jobs/enqueue-options.ts'
 import { JobHandle } from '../jobs/job-handle.ts'
 import type { Transaction } from '../jobs/transaction.ts'
+import type { Keys } from '../keys/keys.ts'
 import type { Locks } from '../locks/locks.ts'
 import { type MigrateResult, migrate, requireVersion } from '../migrations/migrate.ts'
 import type { Producer, ProducerInput, ProducerResult } from '../producers/define-producer.ts'
@@ -222,6 +223,11 @@ export class App {
   /** Locks with leases and fencing tokens. */
   get locks(): Locks {
     return this.#coordination.locks
+  }
+
+  /** Keys with values, revisions and history, in the application's database. */
+  get keys(): Keys {
+    return this.#coordination.keys
   }
 
   /** A handle on a job by its id: its state, its end, cancelling it. Reads nothing yet. */

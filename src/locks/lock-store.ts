@@ -1,5 +1,6 @@
+import type { Durability } from '../base/durability.ts'
 import { type Database, run, runOne } from '../driver/operation.ts'
-import type { Durability, LockId, LockInfo } from './lock-options.ts'
+import type { LockId, LockInfo } from './lock-options.ts'
 import { acquireEphemeralLock, acquireLock } from './sql/acquire-lock.ts'
 import { extendEphemeralLock, extendLock } from './sql/extend-lock.ts'
 import { findEphemeralLock, findLock } from './sql/find-lock.ts'
