@@ -16,6 +16,10 @@ create sequence holdfast.key_hold_id_seq as bigint start 1 increment 1 cache 1;
 
 create sequence holdfast.key_place_seq as bigint start 1 increment 1 cache 1;
 
+create sequence holdfast.key_watch_seq as bigint start 1 increment 1 cache 1;
+
+create sequence holdfast.sequence_id_seq as bigint start 1 increment 1 cache 1;
+
 create sequence holdfast.worker_seq as bigint start 1 increment 1 cache 1;
 
 create type holdfast.attempt_end as enum ('failed', 'timed-out', 'snoozed', 'handed-back', 'interrupted', 'parked', 'worker-lost', 'discarded', 'cancelled');
@@ -86,7 +90,7 @@ create table holdfast.effect_question (
   constraint effect_question_pkey PRIMARY KEY (job_id)
 );
 
-create table holdfast.ephemeral_key_change (
+create unlogged table holdfast.ephemeral_key_change (
   place bigint not null,
   revision bigint not null,
   xid xid8 not null,
@@ -101,7 +105,7 @@ create table holdfast.ephemeral_key_change (
   constraint ephemeral_key_change_pkey PRIMARY KEY (place)
 );
 
-create table holdfast.ephemeral_key_log (
+create unlogged table holdfast.ephemeral_key_log (
   only_row boolean not null default true,
   epoch bigint not null,
   trimmed_to bigint not null,
@@ -109,7 +113,7 @@ create table holdfast.ephemeral_key_log (
   constraint key_log_is_one_row CHECK (only_row)
 );
 
-create table holdfast.ephemeral_key_value (
+create unlogged table holdfast.ephemeral_key_value (
   revision bigint not null,
   xid xid8 not null,
   modified_at timestamp with time zone not null,
@@ -237,6 +241,30 @@ create table holdfast.lease (
   constraint lease_pkey PRIMARY KEY (token)
 ) with (autovacuum_vacuum_cost_delay=0, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000, toast_tuple_target=8160);
 
+create table holdfast.lock (
+  expires_at timestamp with time zone, -- held until then; null: never granted
+  acquired_at timestamp with time zone,
+  waited_until timestamp with time zone, -- so long somebody waits for it, and has to be told when it is free
+  prune_at timestamp with time zone not null default (clock_timestamp() + '1 day'::interval), -- looked at then, whether it is still used
+  token bigint, -- of the newest grant
+  tenant text collate "C" not null,
+  resource text collate "C" not null,
+  owner text collate "C", -- null: nobody's
+  constraint lock_pkey PRIMARY KEY (tenant, resource)
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000, fillfactor=70);
+
+create unlogged table holdfast.lock_ephemeral (
+  expires_at timestamp with time zone,
+  acquired_at timestamp with time zone,
+  waited_until timestamp with time zone,
+  prune_at timestamp with time zone not null default (clock_timestamp() + '1 day'::interval),
+  token bigint,
+  tenant text collate "C" not null,
+  resource text collate "C" not null,
+  owner text collate "C",
+  constraint lock_ephemeral_pkey PRIMARY KEY (tenant, resource)
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000, fillfactor=70);
+
 create table holdfast.migration (
   version integer not null,
   name text not null,
@@ -301,6 +329,32 @@ create table holdfast.scheduled (
   constraint scheduled_pkey PRIMARY KEY (job_id)
 ) with (autovacuum_vacuum_cost_delay=0, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=20000);
 
+create table holdfast.sequence (
+  tenant text collate "C" not null,
+  name text collate "C" not null,
+  id bigint not null, -- of this creation: what was remembered before a deletion is nobody's
+  current bigint not null, -- the value given last; before the first, `initial`
+  increment bigint not null,
+  max_value bigint,
+  revision bigint not null default 0, -- how often values were drawn
+  keyed bigint not null default 0, -- how often with an idempotency key
+  initial bigint not null,
+  created_at timestamp with time zone not null default clock_timestamp(),
+  constraint sequence_pkey PRIMARY KEY (tenant, name),
+  constraint sequence_grows CHECK ((increment > 0)),
+  constraint sequence_is_within_max CHECK ((current <= max_value))
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000, fillfactor=50);
+
+create table holdfast.sequence_request (
+  sequence_id bigint not null,
+  place bigint not null, -- the sequence's `keyed` when it was drawn
+  first_value bigint not null,
+  count bigint not null,
+  drawn_at timestamp with time zone not null default clock_timestamp(),
+  key text collate "C" not null,
+  constraint sequence_request_pkey PRIMARY KEY (sequence_id, key)
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000);
+
 create table holdfast.unique_key (
   job_id bigint not null,
   tenant text collate "C" not null,
@@ -354,13 +408,221 @@ create index key_value_expires_idx ON holdfast.key_value USING btree (expires_at
 
 create index lease_worker_idx ON holdfast.lease USING btree (worker_id);
 
+create index lock_ephemeral_prune_idx ON holdfast.lock_ephemeral USING btree (prune_at);
+
+create index lock_prune_idx ON holdfast.lock USING btree (prune_at);
+
 create index parked_name_idx ON holdfast.parked USING btree (name, queue, priority, seq);
 
 create index ready_claim_idx ON holdfast.ready USING btree (queue, priority, seq);
 
 create index scheduled_due_idx ON holdfast.scheduled USING btree (run_at, job_id);
 
+create index sequence_request_drawn_idx ON holdfast.sequence_request USING btree (drawn_at);
+
+create index sequence_request_place_idx ON holdfast.sequence_request USING btree (sequence_id, place);
+
 create index unique_key_job_idx ON holdfast.unique_key USING btree (job_id);
+
+create or replace function holdfast.acquire_lock(the_tenant text, the_resource text, the_owner text, lease_ms double precision, wait_ms double precision, OUT held boolean, OUT again boolean, OUT fencing_token bigint, OUT ends_at timestamp with time zone, OUT left_ms double precision)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  seen "holdfast".lock%rowtype;
+  is_there boolean;
+  former_timeout text;
+begin
+  held := false;
+  again := false;
+  select l.* into seen from "holdfast".lock l where l.tenant = the_tenant and l.resource = the_resource;
+  is_there := found;
+
+  if seen.owner <> the_owner and seen.expires_at >= clock_timestamp() then
+    left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+    if wait_ms is null or seen.waited_until > clock_timestamp() + least(wait_ms, 30000) * interval '1 millisecond' then
+      return;
+    end if;
+    -- Looked at again under the lock: a release before it would not have seen the mark, and the lock is free then. An
+    -- asserting transaction is not in the way of the mark.
+    select l.* into seen from "holdfast".lock l where l.tenant = the_tenant and l.resource = the_resource
+    for no key update skip locked;
+    if not found then
+      left_ms := null;
+      return;
+    end if;
+    if seen.owner <> the_owner and seen.expires_at >= clock_timestamp() then
+      left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+      -- Nothing is lost with a mark: whoever waits also looks.
+      perform set_config('synchronous_commit', 'off', true);
+      update "holdfast".lock l set waited_until = greatest(l.waited_until,
+        clock_timestamp() + (least(wait_ms, 60000) + 1000) * interval '1 millisecond')
+      where l.tenant = the_tenant and l.resource = the_resource;
+      return;
+    end if;
+  end if;
+
+  if (seen.owner = the_owner and seen.expires_at >= clock_timestamp()) is not true then
+    begin
+      if is_there then
+        select l.* into seen from "holdfast".lock l where l.tenant = the_tenant and l.resource = the_resource
+        for update skip locked;
+        if not found then
+          left_ms := null;
+          return;
+        end if;
+      else
+        -- Somebody may be making the row in a transaction that is open. There is no way to pass over that one but a wait
+        -- that is too short to notice.
+        former_timeout := current_setting('lock_timeout');
+        perform set_config('lock_timeout', '1ms', true);
+        insert into "holdfast".lock (tenant, resource) values (the_tenant, the_resource) on conflict do nothing;
+        is_there := not found;
+        perform set_config('lock_timeout', former_timeout, true);
+        if is_there then
+          select l.* into seen from "holdfast".lock l where l.tenant = the_tenant and l.resource = the_resource
+          for update skip locked;
+          if not found then
+            left_ms := null;
+            return;
+          end if;
+        end if;
+      end if;
+      -- It was granted between the look and the lock. The row lock is given back by going back.
+      if seen.expires_at >= clock_timestamp() and seen.owner is not null then
+        raise exception using errcode = 'HF099';
+      end if;
+      update "holdfast".lock l set owner = the_owner, token = nextval('"holdfast"."fencing_token_seq"'::regclass),
+        expires_at = clock_timestamp() + lease_ms * interval '1 millisecond', acquired_at = clock_timestamp()
+      where l.tenant = the_tenant and l.resource = the_resource
+      returning l.* into seen;
+      if current_setting('synchronous_commit') not in ('on', 'remote_apply') then
+        perform set_config('synchronous_commit', 'on', true);
+      end if;
+      
+      held := true;
+    exception
+      -- 40001: the row is newer than the snapshot of a caller's transaction, which can never have it.
+      when sqlstate 'HF099' or lock_not_available or serialization_failure then
+        held := false;
+    end;
+  end if;
+
+  if not held and seen.owner = the_owner and seen.expires_at >= clock_timestamp() then
+    held := true;
+    again := true;
+  end if;
+  if held then
+    fencing_token := seen.token;
+    ends_at := seen.expires_at;
+  end if;
+  if seen.expires_at >= clock_timestamp() then
+    left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+  end if;
+end
+$function$;
+
+create or replace function holdfast.acquire_lock_ephemeral(the_tenant text, the_resource text, the_owner text, lease_ms double precision, wait_ms double precision, OUT held boolean, OUT again boolean, OUT fencing_token bigint, OUT ends_at timestamp with time zone, OUT left_ms double precision)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  seen "holdfast".lock_ephemeral%rowtype;
+  is_there boolean;
+  former_timeout text;
+begin
+  held := false;
+  again := false;
+  select l.* into seen from "holdfast".lock_ephemeral l where l.tenant = the_tenant and l.resource = the_resource;
+  is_there := found;
+
+  if seen.owner <> the_owner and seen.expires_at >= clock_timestamp() then
+    left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+    if wait_ms is null or seen.waited_until > clock_timestamp() + least(wait_ms, 30000) * interval '1 millisecond' then
+      return;
+    end if;
+    -- Looked at again under the lock: a release before it would not have seen the mark, and the lock is free then. An
+    -- asserting transaction is not in the way of the mark.
+    select l.* into seen from "holdfast".lock_ephemeral l where l.tenant = the_tenant and l.resource = the_resource
+    for no key update skip locked;
+    if not found then
+      left_ms := null;
+      return;
+    end if;
+    if seen.owner <> the_owner and seen.expires_at >= clock_timestamp() then
+      left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+      -- Nothing is lost with a mark: whoever waits also looks.
+      perform set_config('synchronous_commit', 'off', true);
+      update "holdfast".lock_ephemeral l set waited_until = greatest(l.waited_until,
+        clock_timestamp() + (least(wait_ms, 60000) + 1000) * interval '1 millisecond')
+      where l.tenant = the_tenant and l.resource = the_resource;
+      return;
+    end if;
+  end if;
+
+  if (seen.owner = the_owner and seen.expires_at >= clock_timestamp()) is not true then
+    begin
+      if is_there then
+        select l.* into seen from "holdfast".lock_ephemeral l where l.tenant = the_tenant and l.resource = the_resource
+        for update skip locked;
+        if not found then
+          left_ms := null;
+          return;
+        end if;
+      else
+        -- Somebody may be making the row in a transaction that is open. There is no way to pass over that one but a wait
+        -- that is too short to notice.
+        former_timeout := current_setting('lock_timeout');
+        perform set_config('lock_timeout', '1ms', true);
+        insert into "holdfast".lock_ephemeral (tenant, resource) values (the_tenant, the_resource) on conflict do nothing;
+        is_there := not found;
+        perform set_config('lock_timeout', former_timeout, true);
+        if is_there then
+          select l.* into seen from "holdfast".lock_ephemeral l where l.tenant = the_tenant and l.resource = the_resource
+          for update skip locked;
+          if not found then
+            left_ms := null;
+            return;
+          end if;
+        end if;
+      end if;
+      -- It was granted between the look and the lock. The row lock is given back by going back.
+      if seen.expires_at >= clock_timestamp() and seen.owner is not null then
+        raise exception using errcode = 'HF099';
+      end if;
+      update "holdfast".lock_ephemeral l set owner = the_owner, token = nextval('"holdfast"."fencing_token_seq"'::regclass),
+        expires_at = clock_timestamp() + lease_ms * interval '1 millisecond', acquired_at = clock_timestamp()
+      where l.tenant = the_tenant and l.resource = the_resource
+      returning l.* into seen;
+      if current_setting('synchronous_commit') not in ('on', 'remote_apply') then
+        perform set_config('synchronous_commit', 'on', true);
+      end if;
+      perform pg_logical_emit_message(true, 'holdfast', '');
+      held := true;
+    exception
+      -- 40001: the row is newer than the snapshot of a caller's transaction, which can never have it.
+      when sqlstate 'HF099' or lock_not_available or serialization_failure then
+        held := false;
+    end;
+  end if;
+
+  if not held and seen.owner = the_owner and seen.expires_at >= clock_timestamp() then
+    held := true;
+    again := true;
+  end if;
+  if held then
+    fencing_token := seen.token;
+    ends_at := seen.expires_at;
+  end if;
+  if seen.expires_at >= clock_timestamp() then
+    left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+  end if;
+end
+$function$;
 
 create or replace function holdfast.announce(queues text[])
  RETURNS bigint
@@ -379,34 +641,47 @@ AS $function$
   select pg_notify('holdfast_d1580d2df7f24b6f5e2a861eba291875', 'cancel:' || worker_id)
 $function$;
 
-create or replace function holdfast.begin_ephemeral_key_change(at timestamp with time zone)
+create or replace function holdfast.assert_lock(resource text, token bigint, tenant text DEFAULT ''::text, durability text DEFAULT 'persistent'::text)
  RETURNS void
- LANGUAGE sql
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
 AS $function$
-  select pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtext('holdfast ephemeral keys ' || 'holdfast'),
-    pg_catalog.floor(extract(epoch from at) / 60)::integer)
+declare
+  held_until timestamptz;
+begin
+  if assert_lock.durability = 'ephemeral' then
+    select case when l.token = assert_lock.token and l.owner is not null then l.expires_at end into held_until
+    from "holdfast".lock_ephemeral l where l.tenant = assert_lock.tenant and l.resource = assert_lock.resource for key share;
+  elsif assert_lock.durability = 'persistent' then
+    select case when l.token = assert_lock.token and l.owner is not null then l.expires_at end into held_until
+    from "holdfast".lock l where l.tenant = assert_lock.tenant and l.resource = assert_lock.resource for key share;
+  else
+    perform "holdfast".check_option('durability', false, 'must be persistent or ephemeral');
+  end if;
+  if held_until >= clock_timestamp() is not true then
+    raise exception using errcode = 'HF010',
+      message = format('the lock on "%s" is not held with token %s', assert_lock.resource, assert_lock.token),
+      detail = json_build_object('resource', assert_lock.resource, 'token', assert_lock.token::text)::text,
+      hint = 'Roll back. Whoever holds the lock now goes on from what is committed.';
+  end if;
+end
 $function$;
 
-create or replace function holdfast.begin_key_change(at timestamp with time zone)
- RETURNS void
- LANGUAGE sql
-AS $function$
-  select pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtext('holdfast keys ' || 'holdfast'),
-    pg_catalog.floor(extract(epoch from at) / 60)::integer)
-$function$;
-
-create or replace function holdfast.check_key(key text)
+create or replace function holdfast.check_key(key text, ttl_ms bigint)
  RETURNS void
  LANGUAGE plpgsql
  IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
-  if key is null or key = '' or pg_catalog.octet_length(key) > 1024 then
+  if key is null or key = '' or octet_length(key) > 1024 then
     raise exception using errcode = 'HF001', message = 'key: must have 1 to 1024 bytes';
   end if;
-  if pg_catalog.starts_with(key, '__holdfast:') then
+  if starts_with(key, '__holdfast:') then
     raise exception using errcode = 'HF001', message = 'key: must not start with "__holdfast:", which is reserved';
   end if;
+  if ttl_ms < 0 then raise exception using errcode = 'HF001', message = 'ttl_ms: must not be negative'; end if;
 end
 $function$;
 
@@ -419,6 +694,88 @@ AS $function$
 begin
   if not is_good then
     raise exception using errcode = 'HF001', message = format('%s: %s', field, problem);
+  end if;
+end
+$function$;
+
+create or replace function holdfast.create_sequence(tenant text, name text, initial bigint, increment bigint, max_value bigint, OUT is_new boolean, OUT known holdfast.sequence)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  -- Again if it is deleted between the two statements.
+  loop
+    insert into "holdfast".sequence as s (tenant, name, initial, current, increment, max_value)
+    values (create_sequence.tenant, create_sequence.name, create_sequence.initial, create_sequence.initial,
+      create_sequence.increment, create_sequence.max_value)
+    on conflict on constraint sequence_pkey do nothing
+    returning s.* into known;
+    is_new := found;
+    exit when found;
+    select s.* into known from "holdfast".sequence s where s.tenant = create_sequence.tenant and s.name = create_sequence.name;
+    exit when found;
+  end loop;
+end
+$function$;
+
+create or replace function holdfast.draw_values(tenant text, name text, count bigint, idempotency_key text, OUT status text, OUT first_value bigint, OUT last_value bigint, OUT increment bigint, OUT available bigint)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  own_id bigint;
+  own_place bigint;
+  remembered bigint;
+begin
+  if current_setting('synchronous_commit') = 'off' then perform set_config('synchronous_commit', 'on', true); end if;
+
+  if idempotency_key is not null then
+    select s.id, s.increment into own_id, increment
+    from "holdfast".sequence s where s.tenant = draw_values.tenant and s.name = draw_values.name
+    for no key update;
+    if found then
+      select r.first_value, r.count into first_value, remembered
+      from "holdfast".sequence_request r
+      where r.sequence_id = own_id and r.key = idempotency_key
+        and r.drawn_at > clock_timestamp() - interval '10 minutes';
+      if found then
+        status := case when remembered = draw_values.count then 'repeated' else 'other-count' end;
+        last_value := first_value::numeric + increment::numeric * (remembered - 1);
+        return;
+      end if;
+    end if;
+  end if;
+
+  -- Again if the sequence is made between the two statements. Numeric, since a product may leave 64 bits on its way
+  -- to a value that does not.
+  loop
+    update "holdfast".sequence s
+    set current = s.current + s.increment::numeric * draw_values.count,
+        revision = s.revision + 1,
+        keyed = s.keyed + (idempotency_key is not null)::integer
+    where s.tenant = draw_values.tenant and s.name = draw_values.name
+      and draw_values.count <= (coalesce(s.max_value, 9223372036854775807)::numeric - s.current) / s.increment
+    returning s.id, s.keyed, s.increment, s.current, s.current - s.increment::numeric * (draw_values.count - 1)
+      into own_id, own_place, increment, last_value, first_value;
+    exit when found;
+    select trunc((coalesce(s.max_value, 9223372036854775807)::numeric - s.current) / s.increment)
+      into available from "holdfast".sequence s where s.tenant = draw_values.tenant and s.name = draw_values.name;
+    if not found or available < draw_values.count then
+      status := case when found then 'exhausted' else 'not-found' end;
+      return;
+    end if;
+  end loop;
+  status := 'drawn';
+
+  if idempotency_key is not null then
+    delete from "holdfast".sequence_request r where r.sequence_id = own_id and r.place <= own_place - 256;
+    insert into "holdfast".sequence_request as r (sequence_id, place, first_value, count, key)
+    values (own_id, own_place, first_value, draw_values.count, idempotency_key)
+    -- One of the key that is too old to count.
+    on conflict on constraint sequence_request_pkey do update
+      set place = excluded.place, first_value = excluded.first_value, count = excluded.count, drawn_at = excluded.drawn_at;
   end if;
 end
 $function$;
@@ -783,6 +1140,94 @@ begin
 end
 $function$;
 
+create or replace function holdfast.extend_lock(the_tenant text, the_resource text, the_owner text, the_token bigint, lease_ms double precision, OUT ends_at timestamp with time zone, OUT left_ms double precision)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  seen "holdfast".lock%rowtype;
+begin
+  select l.* into seen from "holdfast".lock l where l.tenant = the_tenant and l.resource = the_resource for no key update;
+  if seen.owner = the_owner and seen.token = coalesce(the_token, seen.token) and seen.expires_at >= clock_timestamp() then
+    update "holdfast".lock l set expires_at = clock_timestamp() + lease_ms * interval '1 millisecond'
+    where l.tenant = the_tenant and l.resource = the_resource
+    returning l.expires_at into ends_at;
+    left_ms := extract(epoch from ends_at - clock_timestamp()) * 1000;
+    if ends_at < seen.expires_at and seen.waited_until >= clock_timestamp() then
+      perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', "holdfast".lock_topic('persistent', the_tenant, the_resource));
+    end if;
+  end if;
+end
+$function$;
+
+create or replace function holdfast.extend_lock_ephemeral(the_tenant text, the_resource text, the_owner text, the_token bigint, lease_ms double precision, OUT ends_at timestamp with time zone, OUT left_ms double precision)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  seen "holdfast".lock_ephemeral%rowtype;
+begin
+  select l.* into seen from "holdfast".lock_ephemeral l where l.tenant = the_tenant and l.resource = the_resource for no key update;
+  if seen.owner = the_owner and seen.token = coalesce(the_token, seen.token) and seen.expires_at >= clock_timestamp() then
+    update "holdfast".lock_ephemeral l set expires_at = clock_timestamp() + lease_ms * interval '1 millisecond'
+    where l.tenant = the_tenant and l.resource = the_resource
+    returning l.expires_at into ends_at;
+    left_ms := extract(epoch from ends_at - clock_timestamp()) * 1000;
+    if ends_at < seen.expires_at and seen.waited_until >= clock_timestamp() then
+      perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', "holdfast".lock_topic('ephemeral', the_tenant, the_resource));
+    end if;
+  end if;
+end
+$function$;
+
+create or replace function holdfast.force_release_lock(the_tenant text, the_resource text, actor text, subject text, reason text, OUT former_owner text, OUT fencing_token bigint)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  seen "holdfast".lock%rowtype;
+begin
+  select l.* into seen from "holdfast".lock l where l.tenant = the_tenant and l.resource = the_resource for no key update;
+  if seen.owner is null or seen.expires_at < clock_timestamp() then return; end if;
+  update "holdfast".lock l set owner = null, expires_at = clock_timestamp()
+  where l.tenant = the_tenant and l.resource = the_resource;
+  insert into "holdfast".audit (actor, action, subject, note) values (actor, 'lock-release', subject, reason);
+  if seen.waited_until >= clock_timestamp() then
+    perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', "holdfast".lock_topic('persistent', the_tenant, the_resource));
+  end if;
+  former_owner := seen.owner;
+  fencing_token := seen.token;
+end
+$function$;
+
+create or replace function holdfast.force_release_lock_ephemeral(the_tenant text, the_resource text, actor text, subject text, reason text, OUT former_owner text, OUT fencing_token bigint)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  seen "holdfast".lock_ephemeral%rowtype;
+begin
+  select l.* into seen from "holdfast".lock_ephemeral l where l.tenant = the_tenant and l.resource = the_resource for no key update;
+  if seen.owner is null or seen.expires_at < clock_timestamp() then return; end if;
+  update "holdfast".lock_ephemeral l set owner = null, expires_at = clock_timestamp()
+  where l.tenant = the_tenant and l.resource = the_resource;
+  insert into "holdfast".audit (actor, action, subject, note) values (actor, 'lock-release', subject, reason);
+  if seen.waited_until >= clock_timestamp() then
+    perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', "holdfast".lock_topic('ephemeral', the_tenant, the_resource));
+  end if;
+  former_owner := seen.owner;
+  fencing_token := seen.token;
+end
+$function$;
+
 create or replace function holdfast.is_name(value text, max_bytes integer)
  RETURNS boolean
  LANGUAGE sql
@@ -832,54 +1277,59 @@ AS $function$
 declare
   kv record;
   at timestamptz;
-  heard boolean;
 begin
-  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:')) is not true then perform "holdfast".check_key(key); end if;
-  done := false;
+  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:')) is not true then perform "holdfast".check_key(key, 0); end if;
   if ephemeral then
   select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
   from "holdfast".ephemeral_key_value k where k.tenant = key_delete.tenant and k.key = key_delete.key for no key update;
-  at := clock_timestamp();
-  revision := coalesce(kv.revision, -1);
-  if not found or kv.deleted or kv.expires_at <= at or if_revision <> kv.revision or if_value <> kv.value then return; end if;
-  revision := kv.revision + 1;
+  -- Also says that places are about to be drawn.
+  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast ephemeral_keys ' || 'holdfast'),
+    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  if kv.revision is null or kv.deleted or kv.expires_at <= at or if_revision <> kv.revision or if_value <> kv.value then
+    done := false;
+    revision := coalesce(kv.revision, -1);
+    return;
+  end if;
+  -- Of several values that a transaction gives a key, only the last is part of the history.
   if kv.xid = pg_current_xact_id() and not kv.norev then
     update "holdfast".ephemeral_key_change c set norev = true
     where c.tenant = key_delete.tenant and c.key = key_delete.key and c.revision = kv.revision and c.xid = kv.xid and not c.norev;
   end if;
-  update "holdfast".ephemeral_key_value k set revision = key_delete.revision, xid = pg_current_xact_id(), modified_at = greatest(at, kv.modified_at),
+  update "holdfast".ephemeral_key_value k set xid = pg_current_xact_id(), modified_at = greatest(at, k.modified_at), revision = k.revision + 1,
     expires_at = null, deleted = true, norev = false, value = ''
-  where k.tenant = key_delete.tenant and k.key = key_delete.key;
-  perform "holdfast".begin_ephemeral_key_change(at);
+  where k.tenant = key_delete.tenant and k.key = key_delete.key
+  returning true, k.revision into done, revision;
   insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, kind, norev, tenant, key)
   values (nextval('"holdfast".ephemeral_key_place_seq'), key_delete.revision, pg_current_xact_id(), greatest(at, kv.modified_at),
-    greatest(at, kv.modified_at), 'deleted', false, key_delete.tenant, key_delete.key)
-  returning exists (select from "holdfast".key_watcher w where w.expires_at > at and w.ephemeral = key_delete.ephemeral
-    and w.tenant = key_delete.tenant and starts_with(key_delete.key, w.prefix)) into heard;
-  if heard then perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys'); end if;
+    greatest(at, kv.modified_at), 'deleted', false, key_delete.tenant, key_delete.key);
   else
   select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
   from "holdfast".key_value k where k.tenant = key_delete.tenant and k.key = key_delete.key for no key update;
-  at := clock_timestamp();
-  revision := coalesce(kv.revision, -1);
-  if not found or kv.deleted or kv.expires_at <= at or if_revision <> kv.revision or if_value <> kv.value then return; end if;
-  revision := kv.revision + 1;
+  -- Also says that places are about to be drawn.
+  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast keys ' || 'holdfast'),
+    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  if kv.revision is null or kv.deleted or kv.expires_at <= at or if_revision <> kv.revision or if_value <> kv.value then
+    done := false;
+    revision := coalesce(kv.revision, -1);
+    return;
+  end if;
+  -- Of several values that a transaction gives a key, only the last is part of the history.
   if kv.xid = pg_current_xact_id() and not kv.norev then
     update "holdfast".key_change c set norev = true
     where c.tenant = key_delete.tenant and c.key = key_delete.key and c.revision = kv.revision and c.xid = kv.xid and not c.norev;
   end if;
-  update "holdfast".key_value k set revision = key_delete.revision, xid = pg_current_xact_id(), modified_at = greatest(at, kv.modified_at),
+  update "holdfast".key_value k set xid = pg_current_xact_id(), modified_at = greatest(at, k.modified_at), revision = k.revision + 1,
     expires_at = null, deleted = true, norev = false, value = ''
-  where k.tenant = key_delete.tenant and k.key = key_delete.key;
-  perform "holdfast".begin_key_change(at);
+  where k.tenant = key_delete.tenant and k.key = key_delete.key
+  returning true, k.revision into done, revision;
   insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, kind, norev, tenant, key)
   values (nextval('"holdfast".key_place_seq'), key_delete.revision, pg_current_xact_id(), greatest(at, kv.modified_at),
-    greatest(at, kv.modified_at), 'deleted', false, key_delete.tenant, key_delete.key)
-  returning exists (select from "holdfast".key_watcher w where w.expires_at > at and w.ephemeral = key_delete.ephemeral
-    and w.tenant = key_delete.tenant and starts_with(key_delete.key, w.prefix)) into heard;
-  if heard then perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys'); end if;
+    greatest(at, kv.modified_at), 'deleted', false, key_delete.tenant, key_delete.key);
   end if;
-  done := true;
+  if pg_sequence_last_value('"holdfast"."key_watch_seq"') > date_part('epoch', at) and exists (select from "holdfast".key_watcher w
+    where w.expires_at > at and w.ephemeral = key_delete.ephemeral and w.tenant = key_delete.tenant and starts_with(key_delete.key, w.prefix)) then
+    perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys');
+  end if;
 end
 $function$;
 
@@ -893,45 +1343,50 @@ AS $function$
 declare
   kv record;
   at timestamptz;
-  heard boolean;
 begin
-  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:')) is not true then perform "holdfast".check_key(key); end if;
-  if ttl_ms <= 0 then raise exception using errcode = 'HF001', message = 'ttl_ms: must be greater than 0; null is no expiry'; end if;
-  done := false;
-  if ephemeral then
-  select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
-  from "holdfast".ephemeral_key_value k where k.tenant = key_extend.tenant and k.key = key_extend.key for no key update;
-  at := clock_timestamp();
-  revision := coalesce(kv.revision, -1);
-  if not found or kv.deleted or kv.expires_at <= at then return; end if;
-  expires_at := at + ttl_ms * interval '1 millisecond';
-  update "holdfast".ephemeral_key_value k set expires_at = key_extend.expires_at
-  where k.tenant = key_extend.tenant and k.key = key_extend.key;
-  perform "holdfast".begin_ephemeral_key_change(at);
-  insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
-  values (nextval('"holdfast".ephemeral_key_place_seq'), kv.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
-    key_extend.expires_at, 'extended', kv.norev, key_extend.tenant, key_extend.key, kv.value)
-  returning exists (select from "holdfast".key_watcher w where w.expires_at > at and w.ephemeral = key_extend.ephemeral
-    and w.tenant = key_extend.tenant and starts_with(key_extend.key, w.prefix)) into heard;
-  if heard then perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys'); end if;
-  else
-  select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
-  from "holdfast".key_value k where k.tenant = key_extend.tenant and k.key = key_extend.key for no key update;
-  at := clock_timestamp();
-  revision := coalesce(kv.revision, -1);
-  if not found or kv.deleted or kv.expires_at <= at then return; end if;
-  expires_at := at + ttl_ms * interval '1 millisecond';
-  update "holdfast".key_value k set expires_at = key_extend.expires_at
-  where k.tenant = key_extend.tenant and k.key = key_extend.key;
-  perform "holdfast".begin_key_change(at);
-  insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
-  values (nextval('"holdfast".key_place_seq'), kv.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
-    key_extend.expires_at, 'extended', kv.norev, key_extend.tenant, key_extend.key, kv.value)
-  returning exists (select from "holdfast".key_watcher w where w.expires_at > at and w.ephemeral = key_extend.ephemeral
-    and w.tenant = key_extend.tenant and starts_with(key_extend.key, w.prefix)) into heard;
-  if heard then perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys'); end if;
+  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:') and (ttl_ms > 0) is not false) is not true then
+    perform "holdfast".check_key(key, 0);
+    raise exception using errcode = 'HF001', message = 'ttl_ms: must be greater than 0; null is no expiry';
   end if;
-  done := true;
+  if ephemeral then
+  select k.revision, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
+  from "holdfast".ephemeral_key_value k where k.tenant = key_extend.tenant and k.key = key_extend.key for no key update;
+  -- Also says that places are about to be drawn.
+  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast ephemeral_keys ' || 'holdfast'),
+    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  if kv.revision is null or kv.deleted or kv.expires_at <= at then
+    done := false;
+    revision := coalesce(kv.revision, -1);
+    return;
+  end if;
+  update "holdfast".ephemeral_key_value k set expires_at = at + ttl_ms * interval '1 millisecond'
+  where k.tenant = key_extend.tenant and k.key = key_extend.key
+  returning true, k.revision, k.expires_at into done, revision, expires_at;
+  insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
+  values (nextval('"holdfast".ephemeral_key_place_seq'), key_extend.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
+    key_extend.expires_at, 'extended', kv.norev, key_extend.tenant, key_extend.key, kv.value);
+  else
+  select k.revision, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
+  from "holdfast".key_value k where k.tenant = key_extend.tenant and k.key = key_extend.key for no key update;
+  -- Also says that places are about to be drawn.
+  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast keys ' || 'holdfast'),
+    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  if kv.revision is null or kv.deleted or kv.expires_at <= at then
+    done := false;
+    revision := coalesce(kv.revision, -1);
+    return;
+  end if;
+  update "holdfast".key_value k set expires_at = at + ttl_ms * interval '1 millisecond'
+  where k.tenant = key_extend.tenant and k.key = key_extend.key
+  returning true, k.revision, k.expires_at into done, revision, expires_at;
+  insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
+  values (nextval('"holdfast".key_place_seq'), key_extend.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
+    key_extend.expires_at, 'extended', kv.norev, key_extend.tenant, key_extend.key, kv.value);
+  end if;
+  if pg_sequence_last_value('"holdfast"."key_watch_seq"') > date_part('epoch', at) and exists (select from "holdfast".key_watcher w
+    where w.expires_at > at and w.ephemeral = key_extend.ephemeral and w.tenant = key_extend.tenant and starts_with(key_extend.key, w.prefix)) then
+    perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys');
+  end if;
 end
 $function$;
 
@@ -1074,7 +1529,7 @@ begin
         perform from "holdfast".ephemeral_key_value k where k.tenant = key_lock.tenant and k.key = wanted.key for share;
       end if;
       exit when found;
-      perform "holdfast".check_key(wanted.key);
+      perform "holdfast".check_key(wanted.key, 0);
       perform "holdfast".enter_key_buckets(tenant, ephemeral, wanted.key);
       insert into "holdfast".ephemeral_key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
       values (-1, pg_current_xact_id(), '-infinity', true, true, key_lock.tenant, wanted.key, '') on conflict do nothing;
@@ -1091,7 +1546,7 @@ begin
         perform from "holdfast".key_value k where k.tenant = key_lock.tenant and k.key = wanted.key for share;
       end if;
       exit when found;
-      perform "holdfast".check_key(wanted.key);
+      perform "holdfast".check_key(wanted.key, 0);
       perform "holdfast".enter_key_buckets(tenant, ephemeral, wanted.key);
       insert into "holdfast".key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
       values (-1, pg_current_xact_id(), '-infinity', true, true, key_lock.tenant, wanted.key, '') on conflict do nothing;
@@ -1190,123 +1645,103 @@ AS $function$
 declare
   kv record;
   at timestamptz;
-  live boolean;
-  created boolean := false;
-  heard boolean;
 begin
-  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:')) is not true then perform "holdfast".check_key(key); end if;
-  if ttl_ms < 0 then raise exception using errcode = 'HF001', message = 'ttl_ms: must not be negative'; end if;
-  if value is null then value := ''; end if;
-  done := false;
+  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:') and coalesce(ttl_ms, 0) >= 0) is not true then
+    perform "holdfast".check_key(key, coalesce(ttl_ms, 0));
+  end if;
   if ephemeral then
   loop
     select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
     from "holdfast".ephemeral_key_value k where k.tenant = key_set.tenant and k.key = key_set.key for no key update;
-    at := clock_timestamp();
     exit when found;
     if if_present or if_value <> '' or if_revision <> -1 then
+      done := false;
       revision := -1;
       return;
     end if;
     perform "holdfast".enter_key_buckets(tenant, ephemeral, key);
-    at := clock_timestamp();
-    revision := case when ephemeral then "holdfast".ephemeral_epoch() << 40 else 0 end;
-    modified_at := at;
-    expires_at := at + nullif(ttl_ms, 0) * interval '1 millisecond';
-    insert into "holdfast".ephemeral_key_value (revision, xid, modified_at, expires_at, deleted, norev, tenant, key, value)
-    values (key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.expires_at, false, coalesce(key_set.norev, false),
-      key_set.tenant, key_set.key, key_set.value)
-    on conflict do nothing;
-    created := found;
-    exit when created;
+    insert into "holdfast".ephemeral_key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
+    values (-1, pg_current_xact_id(), '-infinity', true, true, key_set.tenant, key_set.key, '') on conflict do nothing;
   end loop;
-  if not created then
-    live := not kv.deleted and (kv.expires_at > at) is not false;
-    if (if_absent and live) or (if_present and not live) or if_revision <> kv.revision
-      or if_value <> (case when live then kv.value else '' end) then
-      revision := kv.revision;
-      if live then
-        value_now := kv.value;
-        expires_at := kv.expires_at;
-        modified_at := kv.modified_at;
-      end if;
-      return;
+  -- Also says that places are about to be drawn.
+  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast ephemeral_keys ' || 'holdfast'),
+    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  if if_revision <> kv.revision
+    or if_absent and not kv.deleted and (kv.expires_at > at) is not false
+    or if_present and (kv.deleted or kv.expires_at <= at)
+    or if_value <> (case when kv.deleted or kv.expires_at <= at then '' else kv.value end) then
+    done := false;
+    revision := kv.revision;
+    if not kv.deleted and (kv.expires_at > at) is not false then
+      value_now := kv.value;
+      expires_at := kv.expires_at;
+      modified_at := kv.modified_at;
     end if;
-    revision := case when kv.revision >= 0 then kv.revision + 1 when ephemeral then "holdfast".ephemeral_epoch() << 40 else 0 end;
-    modified_at := greatest(at, kv.modified_at);
-    expires_at := at + nullif(ttl_ms, 0) * interval '1 millisecond';
-    -- Of several values that a transaction gives a key, only the last is part of the history.
-    if kv.xid = pg_current_xact_id() and not kv.norev then
-      update "holdfast".ephemeral_key_change c set norev = true
-      where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = kv.revision and c.xid = kv.xid and not c.norev;
-    end if;
-    update "holdfast".ephemeral_key_value k set revision = key_set.revision, xid = pg_current_xact_id(), modified_at = key_set.modified_at,
-      expires_at = key_set.expires_at, deleted = false, norev = coalesce(key_set.norev, false), value = key_set.value
-    where k.tenant = key_set.tenant and k.key = key_set.key;
+    return;
   end if;
-  perform "holdfast".begin_ephemeral_key_change(at);
+  -- Of several values that a transaction gives a key, only the last is part of the history.
+  if kv.xid = pg_current_xact_id() and not kv.norev then
+    update "holdfast".ephemeral_key_change c set norev = true
+    where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = kv.revision and c.xid = kv.xid and not c.norev;
+  end if;
+  update "holdfast".ephemeral_key_value k set xid = pg_current_xact_id(), modified_at = greatest(at, k.modified_at),
+    revision = case when k.revision >= 0 then k.revision + 1 when key_set.ephemeral then "holdfast".ephemeral_epoch() << 40 else 0 end,
+    expires_at = at + nullif(key_set.ttl_ms, 0) * interval '1 millisecond', deleted = false,
+    norev = coalesce(key_set.norev, false), value = coalesce(key_set.value, '')
+  where k.tenant = key_set.tenant and k.key = key_set.key
+  returning true, k.revision, k.value, k.expires_at, k.modified_at into done, revision, value_now, expires_at, modified_at;
   insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
-  values (nextval('"holdfast".ephemeral_key_place_seq'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at, key_set.expires_at,
-    'set', coalesce(key_set.norev, false), key_set.tenant, key_set.key, key_set.value)
-  returning exists (select from "holdfast".key_watcher w where w.expires_at > at and w.ephemeral = key_set.ephemeral
-    and w.tenant = key_set.tenant and starts_with(key_set.key, w.prefix)) into heard;
-  if heard then perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys'); end if;
+  values (nextval('"holdfast".ephemeral_key_place_seq'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
+    key_set.expires_at, 'set', coalesce(key_set.norev, false), key_set.tenant, key_set.key, value_now);
   else
   loop
     select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
     from "holdfast".key_value k where k.tenant = key_set.tenant and k.key = key_set.key for no key update;
-    at := clock_timestamp();
     exit when found;
     if if_present or if_value <> '' or if_revision <> -1 then
+      done := false;
       revision := -1;
       return;
     end if;
     perform "holdfast".enter_key_buckets(tenant, ephemeral, key);
-    at := clock_timestamp();
-    revision := case when ephemeral then "holdfast".ephemeral_epoch() << 40 else 0 end;
-    modified_at := at;
-    expires_at := at + nullif(ttl_ms, 0) * interval '1 millisecond';
-    insert into "holdfast".key_value (revision, xid, modified_at, expires_at, deleted, norev, tenant, key, value)
-    values (key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.expires_at, false, coalesce(key_set.norev, false),
-      key_set.tenant, key_set.key, key_set.value)
-    on conflict do nothing;
-    created := found;
-    exit when created;
+    insert into "holdfast".key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
+    values (-1, pg_current_xact_id(), '-infinity', true, true, key_set.tenant, key_set.key, '') on conflict do nothing;
   end loop;
-  if not created then
-    live := not kv.deleted and (kv.expires_at > at) is not false;
-    if (if_absent and live) or (if_present and not live) or if_revision <> kv.revision
-      or if_value <> (case when live then kv.value else '' end) then
-      revision := kv.revision;
-      if live then
-        value_now := kv.value;
-        expires_at := kv.expires_at;
-        modified_at := kv.modified_at;
-      end if;
-      return;
+  -- Also says that places are about to be drawn.
+  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast keys ' || 'holdfast'),
+    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  if if_revision <> kv.revision
+    or if_absent and not kv.deleted and (kv.expires_at > at) is not false
+    or if_present and (kv.deleted or kv.expires_at <= at)
+    or if_value <> (case when kv.deleted or kv.expires_at <= at then '' else kv.value end) then
+    done := false;
+    revision := kv.revision;
+    if not kv.deleted and (kv.expires_at > at) is not false then
+      value_now := kv.value;
+      expires_at := kv.expires_at;
+      modified_at := kv.modified_at;
     end if;
-    revision := case when kv.revision >= 0 then kv.revision + 1 when ephemeral then "holdfast".ephemeral_epoch() << 40 else 0 end;
-    modified_at := greatest(at, kv.modified_at);
-    expires_at := at + nullif(ttl_ms, 0) * interval '1 millisecond';
-    -- Of several values that a transaction gives a key, only the last is part of the history.
-    if kv.xid = pg_current_xact_id() and not kv.norev then
-      update "holdfast".key_change c set norev = true
-      where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = kv.revision and c.xid = kv.xid and not c.norev;
-    end if;
-    update "holdfast".key_value k set revision = key_set.revision, xid = pg_current_xact_id(), modified_at = key_set.modified_at,
-      expires_at = key_set.expires_at, deleted = false, norev = coalesce(key_set.norev, false), value = key_set.value
-    where k.tenant = key_set.tenant and k.key = key_set.key;
+    return;
   end if;
-  perform "holdfast".begin_key_change(at);
+  -- Of several values that a transaction gives a key, only the last is part of the history.
+  if kv.xid = pg_current_xact_id() and not kv.norev then
+    update "holdfast".key_change c set norev = true
+    where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = kv.revision and c.xid = kv.xid and not c.norev;
+  end if;
+  update "holdfast".key_value k set xid = pg_current_xact_id(), modified_at = greatest(at, k.modified_at),
+    revision = case when k.revision >= 0 then k.revision + 1 when key_set.ephemeral then "holdfast".ephemeral_epoch() << 40 else 0 end,
+    expires_at = at + nullif(key_set.ttl_ms, 0) * interval '1 millisecond', deleted = false,
+    norev = coalesce(key_set.norev, false), value = coalesce(key_set.value, '')
+  where k.tenant = key_set.tenant and k.key = key_set.key
+  returning true, k.revision, k.value, k.expires_at, k.modified_at into done, revision, value_now, expires_at, modified_at;
   insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
-  values (nextval('"holdfast".key_place_seq'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at, key_set.expires_at,
-    'set', coalesce(key_set.norev, false), key_set.tenant, key_set.key, key_set.value)
-  returning exists (select from "holdfast".key_watcher w where w.expires_at > at and w.ephemeral = key_set.ephemeral
-    and w.tenant = key_set.tenant and starts_with(key_set.key, w.prefix)) into heard;
-  if heard then perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys'); end if;
+  values (nextval('"holdfast".key_place_seq'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
+    key_set.expires_at, 'set', coalesce(key_set.norev, false), key_set.tenant, key_set.key, value_now);
   end if;
-  done := true;
-  value_now := value;
+  if pg_sequence_last_value('"holdfast"."key_watch_seq"') > date_part('epoch', at) and exists (select from "holdfast".key_watcher w
+    where w.expires_at > at and w.ephemeral = key_set.ephemeral and w.tenant = key_set.tenant and starts_with(key_set.key, w.prefix)) then
+    perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys');
+  end if;
 end
 $function$;
 
@@ -1329,6 +1764,45 @@ begin
     where u.tenant = key_unlock_unwritten.tenant and u.key = any (keys) and u.revision = -1
     order by u.key for update skip locked);
   end if;
+end
+$function$;
+
+create or replace function holdfast.lock_topic(durability text, tenant text, resource text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select 'lock:' || left(encode(sha256(convert_to(durability || chr(10) || tenant || chr(10) || resource, 'UTF8')), 'hex'), 32)
+$function$;
+
+create or replace function holdfast.next_value(name text, idempotency_key text DEFAULT NULL::text, tenant text DEFAULT ''::text)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  drawn record;
+  request_key text := nullif(btrim(idempotency_key), '');
+begin
+  perform "holdfast".check_option('name', next_value.name is not null and "holdfast".is_name(next_value.name, 1024),
+    'must be 1 to 1024 bytes, not blank, without control characters');
+  perform "holdfast".check_option('tenant', coalesce(next_value.tenant = '' or "holdfast".is_name(next_value.tenant, 255), false),
+    'must be at most 255 bytes, not blank, without control characters');
+  perform "holdfast".check_option('idempotency_key', request_key is null or "holdfast".is_name(request_key, 1024),
+    'must be 1 to 1024 bytes, without control characters');
+  drawn := "holdfast".draw_values(next_value.tenant, btrim(next_value.name), 1, request_key);
+  case drawn.status
+    when 'not-found' then
+      raise exception using errcode = 'HF011', message = format('there is no sequence "%s"', next_value.name),
+        detail = next_value.name, hint = 'Check the name, or create it first.';
+    when 'exhausted' then
+      raise exception using errcode = 'HF012', message = format('the sequence "%s" has no more values', next_value.name),
+        detail = next_value.name, hint = 'Delete it and create it anew with a larger maximum, or use another.';
+    when 'other-count' then
+      perform "holdfast".check_option('idempotency_key', false, 'belongs to a request for another count of values');
+    else return drawn.first_value;
+  end case;
 end
 $function$;
 
@@ -1408,6 +1882,115 @@ begin
   )
   select count(*) into questions from gone;
   return greatest(effects, checkpoints, questions);
+end
+$function$;
+
+create or replace function holdfast.prune_locks(kept interval, max_rows integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  looked integer;
+begin
+  with due as materialized (
+    select l.tenant, l.resource, coalesce(l.expires_at < clock_timestamp() - kept, true) as is_idle from "holdfast".lock l
+    where l.prune_at < clock_timestamp() order by l.prune_at limit max_rows for update skip locked
+  ), gone as (
+    delete from "holdfast".lock l using due d where d.is_idle and (l.tenant, l.resource) = (d.tenant, d.resource)
+  ), stay as (
+    update "holdfast".lock l set prune_at = clock_timestamp() + interval '1 day' from due d
+    where not d.is_idle and (l.tenant, l.resource) = (d.tenant, d.resource)
+  )
+  select count(*) into looked from due;
+  return looked;
+end
+$function$;
+
+create or replace function holdfast.prune_locks_ephemeral(kept interval, max_rows integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  looked integer;
+begin
+  with due as materialized (
+    select l.tenant, l.resource, coalesce(l.expires_at < clock_timestamp() - kept, true) as is_idle from "holdfast".lock_ephemeral l
+    where l.prune_at < clock_timestamp() order by l.prune_at limit max_rows for update skip locked
+  ), gone as (
+    delete from "holdfast".lock_ephemeral l using due d where d.is_idle and (l.tenant, l.resource) = (d.tenant, d.resource)
+  ), stay as (
+    update "holdfast".lock_ephemeral l set prune_at = clock_timestamp() + interval '1 day' from due d
+    where not d.is_idle and (l.tenant, l.resource) = (d.tenant, d.resource)
+  )
+  select count(*) into looked from due;
+  return looked;
+end
+$function$;
+
+create or replace function holdfast.prune_sequence_requests(max_rows integer DEFAULT 1000)
+ RETURNS integer
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  with past as (
+    select r.sequence_id, r.key from "holdfast".sequence_request r where r.drawn_at < now() - interval '10 minutes'
+    order by r.drawn_at limit max_rows for update skip locked
+  ), gone as (
+    delete from "holdfast".sequence_request r using past p where (r.sequence_id, r.key) = (p.sequence_id, p.key) returning 1
+  )
+  select count(*)::integer from gone
+$function$;
+
+create or replace function holdfast.release_lock(the_tenant text, the_resource text, the_owner text, the_token bigint)
+ RETURNS text
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  seen "holdfast".lock%rowtype;
+begin
+  update "holdfast".lock l set owner = null, expires_at = least(l.expires_at, clock_timestamp())
+  where l.tenant = the_tenant and l.resource = the_resource and l.owner = the_owner and l.token = coalesce(the_token, l.token)
+  returning l.* into seen;
+  if found then
+    if seen.waited_until >= clock_timestamp() then
+      perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', "holdfast".lock_topic('persistent', the_tenant, the_resource));
+    end if;
+    return 'released';
+  end if;
+  perform from "holdfast".lock l
+  where l.tenant = the_tenant and l.resource = the_resource and l.owner is null and l.token = the_token;
+  return case when found then 'before' else 'lost' end;
+end
+$function$;
+
+create or replace function holdfast.release_lock_ephemeral(the_tenant text, the_resource text, the_owner text, the_token bigint)
+ RETURNS text
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  seen "holdfast".lock_ephemeral%rowtype;
+begin
+  update "holdfast".lock_ephemeral l set owner = null, expires_at = least(l.expires_at, clock_timestamp())
+  where l.tenant = the_tenant and l.resource = the_resource and l.owner = the_owner and l.token = coalesce(the_token, l.token)
+  returning l.* into seen;
+  if found then
+    if seen.waited_until >= clock_timestamp() then
+      perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', "holdfast".lock_topic('ephemeral', the_tenant, the_resource));
+    end if;
+    return 'released';
+  end if;
+  perform from "holdfast".lock_ephemeral l
+  where l.tenant = the_tenant and l.resource = the_resource and l.owner is null and l.token = the_token;
+  return case when found then 'before' else 'lost' end;
 end
 $function$;
 
@@ -1503,6 +2086,1003 @@ begin
   end if;
   perform setval('"holdfast"."job_seq"'::regclass, present.end_id);
   return true;
+end
+$function$;
+
+create or replace function holdfast.script_arithmetic(op integer, kind_a integer, a text, kind_b integer, b text, OUT kind integer, OUT val text)
+ RETURNS record
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  if kind_a = 4 and kind_b in (2, 3) then select n.kind, num into kind_a, a from "holdfast".script_number(a) n; end if;
+  if kind_b = 4 and kind_a in (2, 3) then select n.kind, num into kind_b, b from "holdfast".script_number(b) n; end if;
+  if (kind_a in (2, 3) and kind_b in (2, 3)) is not true then
+    perform "holdfast".script_fail('operand-type', 'arithmetic');
+  end if;
+  if kind_a = 2 and kind_b = 2 then
+    kind := 2;
+    val := case op when 1 then a::bigint + b::bigint when 2 then a::bigint - b::bigint when 3 then a::bigint * b::bigint
+      else a::bigint / b::bigint end;
+  else
+    kind := 3;
+    val := "holdfast".script_float(op, a::float8, b::float8);
+  end if;
+end
+$function$;
+
+create or replace function holdfast.script_call(fn integer, kind_a integer, a text, kind_b integer, b text, OUT kind integer, OUT val text)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET extra_float_digits TO '1'
+AS $function$
+declare
+  x float8;
+begin
+  if fn <= 6 then                                                       -- numbers
+    if kind_a not in (2, 3) or kind_b not in (2, 3) then perform "holdfast".script_fail('argument-type', fn::text); end if;
+    kind := 3;
+    if fn = 0 then
+      kind := kind_a;
+      val := case when kind_a = 2 then abs(a::bigint)::text else replace(abs(a::float8)::text, 'e', 'E') end;
+    elsif fn in (1, 2) then
+      if kind_a = 2 and kind_b = 2 then
+        kind := 2;
+        val := case fn when 1 then least(a::bigint, b::bigint) else greatest(a::bigint, b::bigint) end;
+      elsif a = 'NaN' or b = 'NaN' then
+        val := 'NaN';
+      else
+        val := replace((case fn when 1 then least(a::float8, b::float8) else greatest(a::float8, b::float8) end)::text, 'e', 'E');
+      end if;
+    elsif fn = 3 then
+      val := "holdfast".script_float(5, a::float8, b::float8);
+    elsif fn = 4 then
+      val := replace(ceil(a::float8)::text, 'e', 'E');
+    elsif fn = 5 then
+      val := replace(floor(a::float8)::text, 'e', 'E');
+    else
+      if kind_b <> 2 then perform "holdfast".script_fail('argument-type', fn::text); end if;
+      if b::bigint not between 0 and 15 then perform "holdfast".script_fail('number-range', 'round'); end if;
+      x := a;
+      -- Beyond that there are no digits behind the point to round.
+      if abs(x) < 1e16 then x := round(x * 10.0::float8 ^ b::integer) / 10.0::float8 ^ b::integer; end if;
+      val := replace(x::text, 'e', 'E');
+    end if;
+  elsif fn = 7 then                                                     -- to_int
+    kind := 2;
+    if kind_a = 2 then
+      val := a;
+    elsif kind_a = 1 then
+      val := case a when 'true' then 1 else 0 end;
+    elsif kind_a = 3 and a <> 'NaN' then
+      x := trunc(a::float8);
+      val := case when x >= 9223372036854775808 then 9223372036854775807
+        when x < -9223372036854775808 then -9223372036854775808 else x::bigint end;
+    elsif kind_a = 4 and a = '' then
+      val := 0;
+    else
+      val := "holdfast".script_integer(kind_a, a, 'cast');
+    end if;
+  elsif fn = 8 then                                                     -- to_float
+    kind := 3;
+    if kind_a = 1 then
+      val := case a when 'true' then 1 else 0 end;
+    elsif kind_a in (2, 3) then
+      val := replace(a::float8::text, 'e', 'E');
+    elsif kind_a = 4 then
+      select num into val from "holdfast".script_number(a);
+      if a = '' then val := 0; end if;
+      if val is not null then val := replace(val::float8::text, 'e', 'E'); end if;
+    end if;
+    if val is null then perform "holdfast".script_fail('cast', fn::text); end if;
+  elsif fn = 9 then                                                     -- to_str
+    if kind_a >= 5 then perform "holdfast".script_fail('cast', fn::text); end if;
+    kind := 4;
+    val := a;
+  elsif fn = 10 then                                                    -- to_bool
+    kind := 1;
+    val := case kind_a when 1 then a when 2 then (a::bigint <> 0)::text when 3 then (a::float8 <> 0)::text
+      when 4 then (lower(a collate "C") = 'true')::text end;
+    if val is null then perform "holdfast".script_fail('cast', fn::text); end if;
+  elsif fn <= 16 then                                                   -- is_int, is_float, is_str, is_bool, is_null, is_array
+    kind := 1;
+    val := case fn when 11 then kind_a = 2 when 12 then kind_a = 3 when 13 then kind_a = 4 when 14 then kind_a = 1
+      when 15 then kind_a = 0 else kind_a >= 5 end;
+  elsif fn = 17 then                                                    -- to_json
+    kind := 4;
+    val := "holdfast".script_json(kind_a, a);
+  elsif fn <= 21 then                                                   -- concat, upper, lower, len
+    if kind_a <> 4 or kind_b <> 4 then perform "holdfast".script_fail('argument-type', fn::text); end if;
+    kind := 4;
+    if fn = 18 then
+      if octet_length(a) + octet_length(b) > 16777216 then perform "holdfast".script_fail('too-large', 'text'); end if;
+      val := a || b;
+    elsif fn in (19, 20) then
+      -- ASCII here; the other letters by the table that the library sends: letters, then what each becomes.
+      val := case fn when 19 then upper(a collate "C") else lower(a collate "C") end;
+      if octet_length(a) > length(a) then
+        val := translate(val, left(b, length(b) / 2), right(b, length(b) / 2));
+      end if;
+    else
+      -- UTF-16 units: one more for each character that has four bytes in UTF-8.
+      kind := 2;
+      val := length(a) + case when octet_length(a) = length(a) then 0
+        else length(regexp_replace(a, '[\u0001-\uffff]', '', 'g')) end;
+    end if;
+  else                                                                  -- current_time
+    kind := 2;
+    val := floor(extract(epoch from clock_timestamp()) * 1000)::bigint;
+  end if;
+end
+$function$;
+
+create or replace function holdfast.script_compare(op integer, kind_a integer, a text, kind_b integer, b text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  difference integer;
+begin
+  if op >= 5 then
+    if kind_a = 0 or kind_b = 0 then return (kind_a = kind_b) = (op = 5); end if;
+    if kind_a = kind_b and kind_a in (1, 4) then return (a = b collate "C") = (op = 5); end if;
+  end if;
+  if kind_a = 4 and kind_b in (2, 3) then select n.kind, num into kind_a, a from "holdfast".script_number(a) n; end if;
+  if kind_b = 4 and kind_a in (2, 3) then select n.kind, num into kind_b, b from "holdfast".script_number(b) n; end if;
+  if (kind_a in (2, 3) and kind_b in (2, 3)) is not true then
+    perform "holdfast".script_fail('operand-type', case when op >= 5 then 'equality' else 'order' end);
+  end if;
+  if kind_a = 2 and kind_b = 2 then
+    difference := case when a::bigint < b::bigint then -1 when a::bigint = b::bigint then 0 else 1 end;
+  elsif kind_a = 2 then
+    difference := "holdfast".script_compare_mixed(a::bigint, b::float8);
+  elsif kind_b = 2 then
+    difference := -"holdfast".script_compare_mixed(b::bigint, a::float8);
+  elsif a::float8 <> 'NaN' and b::float8 <> 'NaN' then
+    difference := case when a::float8 < b::float8 then -1 when a::float8 = b::float8 then 0 else 1 end;
+  end if;
+  return case op
+    when 1 then difference = -1
+    when 2 then difference <> 1
+    when 3 then difference = 1
+    when 4 then difference <> -1
+    when 5 then difference = 0
+    else difference <> 0
+  end is not false and (op in (2, 4, 6) or difference is not null);
+end
+$function$;
+
+create or replace function holdfast.script_compare_mixed(a bigint, b double precision)
+ RETURNS integer
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  if b = 'NaN' then return null; end if;
+  if b >= 9223372036854775808 then return -1; end if;
+  if b < -9223372036854775808 then return 1; end if;
+  if a <> trunc(b)::bigint then return sign(a - trunc(b)::bigint::numeric); end if;
+  return sign(trunc(b) - b);
+end
+$function$;
+
+create or replace function holdfast.script_fail(reason text, detail text DEFAULT NULL::text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise exception using errcode = 'HF100', message = reason, detail = coalesce(detail, '');
+end
+$function$;
+
+create or replace function holdfast.script_float(op integer, a double precision, b double precision)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET extra_float_digits TO '1'
+AS $function$
+declare
+  negative boolean := (a < 0) <> (b < 0);
+  answer float8;
+begin
+  if a = 'NaN' or b = 'NaN' then return 'NaN'; end if;
+  if op = 4 and b = 0 then
+    if a = 0 then return 'NaN'; end if;
+    return case when (a < 0) <> (b::text = '-0') then '-Infinity' else 'Infinity' end;
+  end if;
+  answer := case op when 1 then a + b when 2 then a - b when 3 then a * b when 4 then a / b else power(a, b) end;
+  return replace(answer::text, 'e', 'E');
+exception
+  when numeric_value_out_of_range then
+    if op = 5 then
+      if (b > 0) <> (abs(a) > 1) then return '0'; end if;
+      return case when a < 0 and b - 2 * trunc(b / 2) <> 0 then '-Infinity' else 'Infinity' end;
+    end if;
+    if op in (3, 4) and (ln(abs(a)) + case op when 3 then ln(abs(b)) else -ln(abs(b)) end < 0) then return '0'; end if;
+    return case when case when op in (1, 2) then a < 0 else negative end then '-Infinity' else 'Infinity' end;
+  when invalid_argument_for_power_function then
+    return case when a = 0 then 'Infinity' else 'NaN' end;
+end
+$function$;
+
+create or replace function holdfast.script_instant(kind integer, val text)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  instant bigint := "holdfast".script_integer(kind, val, 'number-format');
+begin
+  if instant not between 1 and 253402300799999 then perform "holdfast".script_fail('invalid-input', 'instant'); end if;
+  return instant;
+end
+$function$;
+
+create or replace function holdfast.script_integer(kind integer, val text, reason text)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  if kind = 2 then return val::bigint; end if;
+  if kind = 4 and btrim(val, E' \t\n\r\f\v') ~ '^[+-]?[0-9]+$' then return btrim(val, E' \t\n\r\f\v')::bigint; end if;
+  perform "holdfast".script_fail(reason);
+end
+$function$;
+
+create or replace function holdfast.script_json(kind integer, val text)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  if kind = 0 then return 'null'; end if;
+  if kind in (1, 2) then return val; end if;
+  if kind = 4 then return "holdfast".script_json_text(val); end if;
+  -- JSON has no infinity, and no number that is not one.
+  if kind <> 3 or val in ('NaN', 'Infinity', '-Infinity') then perform "holdfast".script_fail('argument-type', 'to_json'); end if;
+  return val;
+end
+$function$;
+
+create or replace function holdfast.script_json_text(val text)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  quoted text := to_json(val)::text;
+begin
+  quoted := substr(quoted, 2, length(quoted) - 2);
+  if quoted ~ '[^ -~]|[\x7f"''&+<>`]' then
+    select string_agg(case
+        when c in ('"', '''', '&', '+', '<', '>', '`') or ascii(c) = 127 or ascii(c) between 128 and 65535
+          then '\u' || lpad(upper(to_hex(ascii(c))), 4, '0')
+        when ascii(c) > 65535
+          then '\u' || upper(to_hex(55296 + ((ascii(c) - 65536) >> 10))) || '\u' || upper(to_hex(56320 + ((ascii(c) - 65536) & 1023)))
+        else c end, '' order by n)
+      into quoted
+      from regexp_split_to_table(replace(quoted, '\"', '"'), '') with ordinality as x (c, n);
+  end if;
+  return '"' || coalesce(quoted, '') || '"';
+end
+$function$;
+
+create or replace function holdfast.script_number(val text, OUT kind integer, OUT num text)
+ RETURNS record
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET extra_float_digits TO '1'
+AS $function$
+declare
+  trimmed text := btrim(val, E' \t\n\r\f\v');
+begin
+  if trimmed ~ '^[+-]?[0-9]+$' then
+    kind := 2;
+    num := trimmed::bigint;
+  elsif trimmed ~* '^[+-]?([0-9][0-9,]*\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$' or trimmed ~* '^([+-]?infinity|nan)$' then
+    kind := 3;
+    num := replace(replace(trimmed, ',', '')::float8::text, 'e', 'E');
+  end if;
+end
+$function$;
+
+create or replace function holdfast.script_run(tenant text, code integer[], kinds integer[], vals text[], keys text[], lock_keys text[], lock_writes boolean[], lock_ephemeral_keys text[], lock_ephemeral_writes boolean[], plan_names text[], plan_modes integer[], lock_wait_ms integer, timeout_ms integer, in_transaction boolean, OUT reason text, OUT detail text, OUT at integer, OUT answer integer, OUT key text, OUT value text, OUT revision bigint, OUT expires_at bigint, OUT modified_at bigint, OUT items text)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_variable
+declare
+  -- Registers. 1 is what a `return` gave.
+  revs bigint[] := '{}';
+  exps bigint[] := '{}';
+  -- Items of arrays.
+  heap_kinds integer[] := '{}';
+  heap_vals text[] := '{}';
+  heap_revs bigint[] := '{}';
+  heap_exps bigint[] := '{}';
+  heap_keys text[] := '{}';
+  heap_times bigint[] := '{}';
+  heap_size integer := 0;
+  pc integer := 1;
+  op integer;
+  a integer;
+  b integer;
+  c integer;
+  d integer;
+  kind_a integer;
+  kind_b integer;
+  flags integer;
+  number bigint;
+  made text;
+  count integer;
+  steps integer := 0;
+  truth boolean;
+  -- The newest answer: 1 set 2 notset 3 get 4 exists 5 doesnotexist 6 deleted 7 extended; and that of the newest write.
+  written integer;
+  from_register boolean := false;
+  bytes bytea;
+  found_revision bigint;
+  expires timestamptz;
+  modified timestamptz;
+  done boolean;
+  found_key integer;
+  listing text;
+  deadline timestamptz := clock_timestamp() + timeout_ms * interval '1 millisecond';
+  old_wait text := current_setting('lock_timeout');
+  failure text;
+begin
+  answer := 0;
+  begin
+    perform set_config('lock_timeout', greatest(1, least(lock_wait_ms, timeout_ms))::text, true);
+    if plan_names is not null then
+      for i in 1..cardinality(plan_names) loop
+        if plan_modes[i] & 4 > 0 then
+          perform "holdfast".key_guard(tenant, plan_modes[i] & 2 > 0, plan_names[i]);
+        else
+          perform "holdfast".key_lock(tenant, plan_modes[i] & 2 > 0, plan_names[i : i], array[plan_modes[i] & 1 > 0]);
+        end if;
+      end loop;
+    else
+      if lock_keys is not null then perform "holdfast".key_lock(tenant, false, lock_keys, lock_writes); end if;
+      if lock_ephemeral_keys is not null then
+        perform "holdfast".key_lock(tenant, true, lock_ephemeral_keys, lock_ephemeral_writes);
+      end if;
+    end if;
+
+    loop
+      op := code[pc];
+      -- What no register holds any more makes room before new items come.
+      if heap_size > 50000 and op in (19, 21) then
+        declare
+          old_kinds integer[] := heap_kinds;
+          old_vals text[] := heap_vals;
+          old_revs bigint[] := heap_revs;
+          old_exps bigint[] := heap_exps;
+          old_keys text[] := heap_keys;
+          old_times bigint[] := heap_times;
+          low integer;
+          high integer;
+        begin
+          heap_kinds := '{}';
+          heap_vals := '{}';
+          heap_revs := '{}';
+          heap_exps := '{}';
+          heap_keys := '{}';
+          heap_times := '{}';
+          heap_size := 0;
+          for i in 1..cardinality(kinds) loop
+            if kinds[i] = 5 and i <> code[pc + 1] then
+              low := revs[i];
+              high := revs[i] + exps[i] - 1;
+              heap_kinds := heap_kinds || old_kinds[low : high];
+              heap_vals := heap_vals || old_vals[low : high];
+              heap_revs := heap_revs || old_revs[low : high];
+              heap_exps := heap_exps || old_exps[low : high];
+              heap_keys := heap_keys || old_keys[low : high];
+              heap_times := heap_times || old_times[low : high];
+              revs[i] := heap_size + 1;
+              heap_size := heap_size + exps[i];
+            end if;
+          end loop;
+        end;
+      end if;
+      if op < 10 then
+        if op < 5 then
+          if op < 3 then
+            if op = 1 then                                              -- GET d key flags (1 ephemeral, 2 inside an expression)
+              if clock_timestamp() > deadline then perform "holdfast".script_fail('abort:timeout'); end if;
+              a := code[pc + 1];
+              flags := code[pc + 3];
+              select g.found, g.value, g.revision, g.expires_at, g.modified_at
+                into done, bytes, found_revision, expires, modified
+                from "holdfast".key_get(tenant, flags & 1 > 0, keys[code[pc + 2]]) g;
+              if a > 0 then
+                if done then
+                  kinds[a] := 4;
+                  vals[a] := convert_from(bytes, 'UTF8');
+                  revs[a] := found_revision;
+                  exps[a] := floor(extract(epoch from expires) * 1000);
+                else
+                  kinds[a] := 0;
+                  vals[a] := '';
+                  revs[a] := null;
+                  exps[a] := null;
+                end if;
+              end if;
+              if flags & 2 = 0 then
+                answer := case when done then 3 else 5 end;
+                from_register := false;
+                found_key := code[pc + 2];
+              end if;
+              pc := pc + 4;
+            else                                                        -- SET d key flags value ttl cmp cmprev
+              if clock_timestamp() > deadline then perform "holdfast".script_fail('abort:timeout'); end if;
+              a := code[pc + 4];
+              flags := code[pc + 3];
+              if (kinds[a] < 5) is not true then
+                perform "holdfast".script_fail(case when kinds[a] is null then 'undefined' else 'array-not-storable' end, a::text);
+              end if;
+              if flags < 2 then
+                select s.done, s.revision, s.expires_at, s.modified_at into done, found_revision, expires, modified
+                  from "holdfast".key_set(tenant, flags & 1 > 0, keys[code[pc + 2]], convert_to(vals[a], 'UTF8'),
+                    null, false, false, null, null, false) s;
+              else                                                      -- 1 ephemeral 2 nx 4 xx 8 norev 16 ttl 32 cmp 64 cmprev
+                for i in 5..7 loop
+                  b := code[pc + i];
+                  if b > 0 and (kinds[b] < 5) is not true then
+                    perform "holdfast".script_fail(
+                      case when kinds[b] is null then 'undefined' when i = 6 then 'array-not-storable' when i = 5 then 'bad-expiry'
+                        else 'number-format' end, b::text);
+                  end if;
+                end loop;
+                select s.done, s.revision, s.expires_at, s.modified_at into done, found_revision, expires, modified
+                  from "holdfast".key_set(tenant, flags & 1 > 0, keys[code[pc + 2]], convert_to(vals[a], 'UTF8'),
+                    case when flags & 16 > 0 then "holdfast".script_ttl(kinds[code[pc + 5]], vals[code[pc + 5]]) end,
+                    flags & 2 > 0, flags & 4 > 0,
+                    case when flags & 32 > 0 then convert_to(vals[code[pc + 6]], 'UTF8') end,
+                    case when flags & 64 > 0 then "holdfast".script_integer(kinds[code[pc + 7]], vals[code[pc + 7]], 'number-format') end,
+                    flags & 8 > 0) s;
+              end if;
+              answer := case when done then 1 else 2 end;
+              written := answer;
+              from_register := false;
+              bytes := null;
+              found_key := code[pc + 2];
+              a := code[pc + 1];
+              if a > 0 then
+                kinds[a] := 1;
+                vals[a] := done;
+              end if;
+              pc := pc + 8;
+            end if;
+          else
+            if op = 3 then                                              -- IFNOT r target
+              a := code[pc + 1];
+              if kinds[a] is null then perform "holdfast".script_fail('undefined', a::text); end if;
+              if kinds[a] = 1 and vals[a] = 'true' then
+                pc := pc + 3;
+              else
+                pc := code[pc + 2];
+              end if;
+            else                                                        -- 4 COMPARE d op a b
+              a := code[pc + 3];
+              b := code[pc + 4];
+              c := code[pc + 2];
+              kind_a := kinds[a];
+              kind_b := kinds[b];
+              if kind_a = 2 and kind_b = 2 then
+                number := vals[a]::bigint;
+                truth := case c when 1 then number < vals[b]::bigint when 2 then number <= vals[b]::bigint
+                  when 3 then number > vals[b]::bigint when 4 then number >= vals[b]::bigint
+                  when 5 then number = vals[b]::bigint else number <> vals[b]::bigint end;
+              elsif c >= 5 and kind_a = 4 and kind_b = 4 then
+                truth := (vals[a] = vals[b] collate "C") = (c = 5);
+              elsif kind_a is null or kind_b is null then
+                perform "holdfast".script_fail('undefined', case when kind_a is null then a else b end::text);
+              elsif c >= 5 and (kind_a = 0 or kind_b = 0) then
+                truth := (kind_a = kind_b) = (c = 5);
+              else
+                truth := "holdfast".script_compare(c, kind_a, vals[a], kind_b, vals[b]);
+              end if;
+              d := code[pc + 1];
+              kinds[d] := 1;
+              vals[d] := truth;
+              pc := pc + 5;
+            end if;
+          end if;
+        elsif op < 7 then
+          if op = 5 then                                                -- ARITHMETIC d op a b
+            a := code[pc + 3];
+            b := code[pc + 4];
+            c := code[pc + 2];
+            d := code[pc + 1];
+            kind_a := kinds[a];
+            kind_b := kinds[b];
+            if kind_a = 2 and (kind_b = 2 or kind_b = 4 and vals[b] ~ '^[0-9]{1,18}$')
+              or kind_b = 2 and kind_a = 4 and vals[a] ~ '^[0-9]{1,18}$' then
+              kinds[d] := 2;
+              vals[d] := case c when 1 then vals[a]::bigint + vals[b]::bigint when 2 then vals[a]::bigint - vals[b]::bigint
+                when 3 then vals[a]::bigint * vals[b]::bigint else vals[a]::bigint / vals[b]::bigint end;
+            else
+              if kind_a is null or kind_b is null then
+                perform "holdfast".script_fail('undefined', case when kind_a is null then a else b end::text);
+              end if;
+              select r.kind, r.val into kind_a, made from "holdfast".script_arithmetic(c, kind_a, vals[a], kind_b, vals[b]) r;
+              kinds[d] := kind_a;
+              vals[d] := made;
+            end if;
+            pc := pc + 5;
+          else                                                          -- 6 MOVE d a
+            a := code[pc + 2];
+            d := code[pc + 1];
+            if kinds[a] is null then perform "holdfast".script_fail('undefined', a::text); end if;
+            kinds[d] := kinds[a];
+            vals[d] := vals[a];
+            revs[d] := revs[a];
+            exps[d] := exps[a];
+            pc := pc + 3;
+          end if;
+        elsif op = 7 then                                               -- CALL d fn a b
+          a := code[pc + 3];
+          b := code[pc + 4];
+          c := code[pc + 2];
+          d := code[pc + 1];
+          if a > 0 and kinds[a] is null then perform "holdfast".script_fail('undefined', a::text); end if;
+          if b > 0 and kinds[b] is null then perform "holdfast".script_fail('undefined', b::text); end if;
+          if c = 7 and (kinds[a] = 2 or kinds[a] = 4 and vals[a] ~ '^[0-9]{1,18}$') then  -- to_int, mostly
+            kinds[d] := 2;
+            vals[d] := vals[a]::bigint;
+          elsif c in (22, 23, 24) then                                  -- count, rev, expires
+            number := revs[a];
+            kind_a := kinds[a];
+            if c = 22 and kind_a < 5 then perform "holdfast".script_fail('argument-type', c::text); end if;
+            kinds[d] := 2;
+            if c = 22 then
+              vals[d] := case kind_a when 5 then exps[a] when 6 then greatest(exps[a]::numeric - number + 1, 0) end;
+            elsif kind_a >= 5 then
+              vals[d] := case c when 23 then -1 else 0 end;
+            elsif c = 23 then
+              -- The revision carries itself.
+              vals[d] := coalesce(number, -1);
+              revs[d] := number;
+              exps[d] := null;
+            else
+              vals[d] := coalesce(exps[a], 0);
+            end if;
+          else
+            select r.kind, r.val into kind_a, made from "holdfast".script_call(c, kinds[a], vals[a], kinds[b], vals[b]) r;
+            kinds[d] := kind_a;
+            vals[d] := made;
+          end if;
+          pc := pc + 5;
+        elsif op = 8 then                                               -- JUMP target
+          pc := code[pc + 1];
+        else                                                            -- 9 RETURN a (0: nothing)
+          a := code[pc + 1];
+          if a > 0 then
+            if kinds[a] is null then perform "holdfast".script_fail('undefined', a::text); end if;
+            kinds[1] := kinds[a];
+            vals[1] := vals[a];
+            revs[1] := revs[a];
+            exps[1] := exps[a];
+            answer := 3;
+            from_register := true;
+          end if;
+          pc := pc + 2;
+        end if;
+      elsif op < 20 then
+        if op < 14 then
+          if op = 10 then                                               -- END
+            exit;
+          elsif op = 11 then                                            -- NOT d a
+            a := code[pc + 2];
+            d := code[pc + 1];
+            kind_a := kinds[a];
+            if kind_a is null then perform "holdfast".script_fail('undefined', a::text); end if;
+            if kind_a >= 5 then perform "holdfast".script_fail('operand-type', 'not'); end if;
+            vals[d] := case kind_a when 0 then true when 1 then vals[a] <> 'true' when 4 then false else vals[a]::float8 = 0 end;
+            kinds[d] := 1;
+            pc := pc + 3;
+          elsif op = 12 then                                            -- AND, OR: d which a target; a alone decides, or go on
+            a := code[pc + 3];
+            d := code[pc + 1];
+            kind_a := kinds[a];
+            if kind_a is null then perform "holdfast".script_fail('undefined', a::text); end if;
+            if kind_a not in (1, 2, 3) then perform "holdfast".script_fail('operand-type', 'logic'); end if;
+            truth := case kind_a when 1 then vals[a] = 'true' else vals[a]::float8 <> 0 end;
+            if truth = (code[pc + 2] = 2) then
+              kinds[d] := 1;
+              vals[d] := truth;
+              pc := code[pc + 4];
+            else
+              pc := pc + 5;
+            end if;
+          else                                                          -- 13 LOGIC d a b: b decides; a told its kind
+            a := code[pc + 2];
+            b := code[pc + 3];
+            d := code[pc + 1];
+            kind_b := kinds[b];
+            if kind_b is null then perform "holdfast".script_fail('undefined', b::text); end if;
+            if kind_b not in (1, 2, 3) or (kinds[a] = 1) <> (kind_b = 1) then
+              perform "holdfast".script_fail('operand-type', 'logic');
+            end if;
+            vals[d] := case kind_b when 1 then vals[b] = 'true' else vals[b]::float8 <> 0 end;
+            kinds[d] := 1;
+            pc := pc + 4;
+          end if;
+        elsif op < 17 then
+          if op = 14 then                                               -- NEGATE d a
+            a := code[pc + 2];
+            d := code[pc + 1];
+            if kinds[a] is null then perform "holdfast".script_fail('undefined', a::text); end if;
+            select r.kind, r.val into kind_a, made
+              from "holdfast".script_arithmetic(case kinds[a] when 3 then 3 else 2 end, 2, case kinds[a] when 3 then '-1' else '0' end,
+                kinds[a], vals[a]) r;
+            kinds[d] := kind_a;
+            vals[d] := made;
+            pc := pc + 3;
+          elsif op = 15 then                                            -- RANGE d a b
+            a := code[pc + 2];
+            b := code[pc + 3];
+            d := code[pc + 1];
+            if kinds[a] is null or kinds[b] is null then
+              perform "holdfast".script_fail('undefined', case when kinds[a] is null then a else b end::text);
+            end if;
+            if kinds[a] <> 2 or kinds[b] <> 2 then perform "holdfast".script_fail('operand-type', 'range'); end if;
+            kinds[d] := 6;
+            revs[d] := vals[a];
+            exps[d] := vals[b];
+            vals[d] := '';
+            pc := pc + 4;
+          else                                                          -- 16 INDEX d a i
+            a := code[pc + 2];
+            b := code[pc + 3];
+            d := code[pc + 1];
+            if kinds[a] is null or kinds[b] is null then
+              perform "holdfast".script_fail('undefined', case when kinds[a] is null then a else b end::text);
+            end if;
+            if kinds[a] < 5 or kinds[b] <> 2 or length(vals[b]) > 9 then perform "holdfast".script_fail('bad-index'); end if;
+            c := vals[b];
+            if kinds[a] = 6 then
+              if c < 0 or revs[a] > exps[a] or exps[a]::numeric - revs[a] < c then perform "holdfast".script_fail('bad-index'); end if;
+              kinds[d] := 2;
+              vals[d] := revs[a] + c;
+              revs[d] := null;
+              exps[d] := null;
+            else
+              if c < 0 or c >= exps[a] then perform "holdfast".script_fail('bad-index'); end if;
+              c := c + revs[a];
+              kinds[d] := heap_kinds[c];
+              vals[d] := heap_vals[c];
+              revs[d] := heap_revs[c];
+              exps[d] := heap_exps[c];
+            end if;
+            pc := pc + 4;
+          end if;
+        elsif op = 17 then                                              -- FOR s a: prepares the loop register
+          a := code[pc + 2];
+          d := code[pc + 1];
+          if kinds[a] is null then perform "holdfast".script_fail('undefined', a::text); end if;
+          if kinds[a] < 5 then perform "holdfast".script_fail('not-iterable'); end if;
+          kinds[d] := kinds[a];
+          vals[d] := '';
+          revs[d] := revs[a];
+          exps[d] := exps[a];
+          pc := pc + 3;
+        elsif op = 18 then                                              -- NEXT v s target cost: the next item, or on to target
+          a := code[pc + 2];
+          d := code[pc + 1];
+          steps := steps + code[pc + 4];
+          if steps > 1000000 then perform "holdfast".script_fail('too-many-steps'); end if;
+          if clock_timestamp() > deadline then perform "holdfast".script_fail('abort:timeout'); end if;
+          number := revs[a];
+          if kinds[a] = 5 then
+            if exps[a] = 0 then
+              pc := code[pc + 3];
+            else
+              kinds[d] := heap_kinds[number];
+              vals[d] := heap_vals[number];
+              revs[d] := heap_revs[number];
+              exps[d] := heap_exps[number];
+              revs[a] := number + 1;
+              exps[a] := exps[a] - 1;
+              pc := pc + 5;
+            end if;
+          elsif kinds[a] = 6 and number <= exps[a] then
+            kinds[d] := 2;
+            vals[d] := number;
+            revs[d] := null;
+            exps[d] := null;
+            if number = exps[a] then
+              kinds[a] := 0;
+            else
+              revs[a] := number + 1;
+            end if;
+            pc := pc + 5;
+          else
+            pc := code[pc + 3];
+          end if;
+        else                                                            -- 19 ARRAY d count registers
+          d := code[pc + 1];
+          count := code[pc + 2];
+          if heap_size + count > 100000 then perform "holdfast".script_fail('too-large', 'arrays'); end if;
+          for i in 1..count loop
+            a := code[pc + 2 + i];
+            if (kinds[a] < 5) is not true then
+              perform "holdfast".script_fail(case when kinds[a] is null then 'undefined' else 'nested-array' end, a::text);
+            end if;
+            heap_kinds[heap_size + i] := kinds[a];
+            heap_vals[heap_size + i] := vals[a];
+            heap_revs[heap_size + i] := revs[a];
+            heap_exps[heap_size + i] := exps[a];
+            heap_keys[heap_size + i] := null;
+            heap_times[heap_size + i] := null;
+          end loop;
+          kinds[d] := 5;
+          vals[d] := '';
+          revs[d] := heap_size + 1;
+          exps[d] := count;
+          heap_size := heap_size + count;
+          pc := pc + 3 + count;
+        end if;
+      elsif op < 26 then
+        if clock_timestamp() > deadline then perform "holdfast".script_fail('abort:timeout'); end if;
+        if op = 20 then                                                 -- READ d key flags r: 1 ephemeral 2 quiet 4 exists 8 at 16 as of
+          a := code[pc + 1];
+          flags := code[pc + 3];
+          b := code[pc + 4];
+          if b > 0 and kinds[b] is null then perform "holdfast".script_fail('undefined', b::text); end if;
+          if flags & 8 > 0 then
+            select g.found, g.value, g.revision, g.expires_at, g.modified_at into done, bytes, found_revision, expires, modified
+              from "holdfast".key_get_revision(tenant, flags & 1 > 0, keys[code[pc + 2]],
+                "holdfast".script_integer(kinds[b], vals[b], 'number-format')) g;
+          elsif flags & 16 > 0 then
+            select g.found, g.value, g.revision, g.expires_at, g.modified_at into done, bytes, found_revision, expires, modified
+              from "holdfast".key_get_as_of(tenant, flags & 1 > 0, keys[code[pc + 2]],
+                "holdfast".script_instant(kinds[b], vals[b])) g;
+          else
+            select g.found, null, g.revision, g.expires_at, g.modified_at into done, bytes, found_revision, expires, modified
+              from "holdfast".key_get(tenant, flags & 1 > 0, keys[code[pc + 2]]) g;
+          end if;
+          if a > 0 then
+            if flags & 4 > 0 then
+              kinds[a] := 1;
+              vals[a] := done;
+            elsif done then
+              kinds[a] := 4;
+              vals[a] := convert_from(bytes, 'UTF8');
+            else
+              kinds[a] := 0;
+              vals[a] := '';
+            end if;
+            revs[a] := case when done then found_revision end;
+            exps[a] := case when done then floor(extract(epoch from expires) * 1000) end;
+          end if;
+          if flags & 2 = 0 then
+            answer := case when not done then 5 when flags & 4 > 0 then 4 else 3 end;
+            if flags & 4 > 0 then
+              bytes := null;
+              if not done then found_revision := 0; end if;
+            end if;
+            from_register := false;
+            found_key := code[pc + 2];
+          end if;
+          pc := pc + 5;
+        elsif op = 21 then                                              -- LIST d key flags r: 1 ephemeral 2 quiet 4 prefix 16 as of
+          a := code[pc + 1];
+          flags := code[pc + 3];
+          b := code[pc + 4];
+          if b > 0 and kinds[b] is null then perform "holdfast".script_fail('undefined', b::text); end if;
+          number := case when b > 0 then "holdfast".script_instant(kinds[b], vals[b]) end;
+          listing := null;
+          if a = 0 then
+            if flags & 4 > 0 then
+              select count(*), sum(octet_length(l.value)), json_agg(json_build_array(l.key, encode(l.value, 'hex'), l.revision::text,
+                  floor(extract(epoch from l.expires_at) * 1000), floor(extract(epoch from l.modified_at) * 1000)))::text
+                into count, number, listing
+                from (select * from "holdfast".key_prefix(tenant, flags & 1 > 0, keys[code[pc + 2]], number) limit 100001) l;
+            else
+              select count(*), sum(octet_length(l.value)), json_agg(json_build_array(l.key, encode(l.value, 'hex'), l.revision::text,
+                  floor(extract(epoch from l.expires_at) * 1000), floor(extract(epoch from l.modified_at) * 1000)))::text
+                into count, number, listing
+                from (select * from "holdfast".key_bucket(tenant, flags & 1 > 0, keys[code[pc + 2]], number) limit 100001) l;
+            end if;
+            if count > 100000 or number > 67108864 then perform "holdfast".script_fail('too-large', 'listing'); end if;
+          else
+            declare
+              new_vals text[];
+              new_revs bigint[];
+              new_exps bigint[];
+              new_keys text[];
+              new_times bigint[];
+            begin
+              select count(*), array_agg(convert_from(l.value, 'UTF8')), array_agg(l.revision),
+                  array_agg(floor(extract(epoch from l.expires_at) * 1000)::bigint), array_agg(l.key),
+                  array_agg(floor(extract(epoch from l.modified_at) * 1000)::bigint)
+                into count, new_vals, new_revs, new_exps, new_keys, new_times
+                from (
+                  select * from "holdfast".key_prefix(tenant, flags & 1 > 0, keys[code[pc + 2]], number) where flags & 4 > 0
+                  union all
+                  select * from "holdfast".key_bucket(tenant, flags & 1 > 0, keys[code[pc + 2]], number) where flags & 4 = 0
+                  limit 100001
+                ) l;
+              if heap_size + count > 100000 then perform "holdfast".script_fail('too-large', 'arrays'); end if;
+              kinds[a] := 5;
+              vals[a] := '';
+              revs[a] := heap_size + 1;
+              exps[a] := count;
+              if count > 0 then
+                heap_kinds := heap_kinds || array_fill(4, array[count]);
+                heap_vals := heap_vals || new_vals;
+                heap_revs := heap_revs || new_revs;
+                heap_exps := heap_exps || new_exps;
+                heap_keys := heap_keys || new_keys;
+                heap_times := heap_times || new_times;
+                heap_size := heap_size + count;
+              end if;
+            end;
+          end if;
+          if flags & 2 = 0 then
+            answer := case when count > 0 then 3 else 5 end;
+            from_register := a > 0 and count > 0;
+            if from_register then
+              kinds[1] := 5;
+              vals[1] := '';
+              revs[1] := revs[a];
+              exps[1] := exps[a];
+            end if;
+            bytes := null;
+            found_revision := -1;
+            expires := null;
+            modified := null;
+            found_key := null;
+          end if;
+          pc := pc + 5;
+        elsif op = 22 then                                              -- DELETE d key flags
+          select s.done, s.revision into done, found_revision
+            from "holdfast".key_delete(tenant, code[pc + 3] & 1 > 0, keys[code[pc + 2]], null, null) s;
+          answer := case when done then 6 else 5 end;
+          if not done then found_revision := greatest(found_revision, 0); end if;
+          written := answer;
+          from_register := false;
+          bytes := null;
+          expires := null;
+          modified := null;
+          found_key := code[pc + 2];
+          a := code[pc + 1];
+          if a > 0 then
+            kinds[a] := 1;
+            vals[a] := done;
+          end if;
+          pc := pc + 4;
+        elsif op = 23 then                                              -- EXTEND d key flags ttl
+          b := code[pc + 4];
+          if kinds[b] is null then perform "holdfast".script_fail('undefined', b::text); end if;
+          select s.done, s.revision, s.expires_at into done, found_revision, expires
+            from "holdfast".key_extend(tenant, code[pc + 3] & 1 > 0, keys[code[pc + 2]],
+              nullif("holdfast".script_ttl(kinds[b], vals[b]), 0)) s;
+          answer := case when done then 7 else 5 end;
+          if not done then found_revision := greatest(found_revision, 0); end if;
+          written := answer;
+          from_register := false;
+          bytes := null;
+          modified := null;
+          found_key := code[pc + 2];
+          a := code[pc + 1];
+          if a > 0 then
+            kinds[a] := 1;
+            vals[a] := done;
+          end if;
+          pc := pc + 5;
+        elsif op = 24 then                                              -- SLEEP a
+          a := code[pc + 1];
+          if kinds[a] is null then perform "holdfast".script_fail('undefined', a::text); end if;
+          number := "holdfast".script_integer(kinds[a], vals[a], 'bad-sleep');
+          if number not between 0 and 300000 then perform "holdfast".script_fail('bad-sleep'); end if;
+          if clock_timestamp() + number * interval '1 millisecond' > deadline then perform "holdfast".script_fail('abort:timeout'); end if;
+          perform pg_sleep(number / 1000.0);
+          pc := pc + 2;
+        else                                                            -- 25 CLEAR a: the value was not read
+          a := code[pc + 1];
+          revs[a] := null;
+          exps[a] := null;
+          pc := pc + 2;
+        end if;
+      elsif op = 26 then                                                -- STATUS d which: 1 not set, 2 not found
+        d := code[pc + 1];
+        if code[pc + 2] = 1 and written is null then perform "holdfast".script_fail('no-previous-write'); end if;
+        kinds[d] := 1;
+        vals[d] := case code[pc + 2] when 1 then written <> 1 else answer not in (3, 4) end;
+        pc := pc + 3;
+      elsif op = 27 then                                                -- THROW a
+        a := code[pc + 1];
+        if (kinds[a] < 5) is not true then
+          perform "holdfast".script_fail(case when kinds[a] is null then 'undefined' else 'array-not-storable' end, a::text);
+        end if;
+        perform "holdfast".script_fail('throw', case kinds[a] when 0 then '(null)' else vals[a] end);
+      elsif op = 28 then                                                -- ABORT, FAIL: the library knows why
+        perform "holdfast".script_fail('stop');
+      else
+        perform "holdfast".script_fail('fault', op::text);
+      end if;
+    end loop;
+
+    if lock_keys is not null then perform "holdfast".key_unlock_unwritten(tenant, false, lock_keys); end if;
+    if lock_ephemeral_keys is not null then perform "holdfast".key_unlock_unwritten(tenant, true, lock_ephemeral_keys); end if;
+    perform set_config('lock_timeout', old_wait, true);
+
+    if from_register and kinds[1] < 5 then
+      value := encode(convert_to(vals[1], 'UTF8'), 'hex');
+      revision := coalesce(revs[1], -1);
+      expires_at := exps[1];
+    elsif from_register and kinds[1] = 6 then
+      if exps[1]::numeric - revs[1] >= 100000 then perform "holdfast".script_fail('too-large', 'range'); end if;
+      select coalesce(json_agg(json_build_array(null, encode(convert_to(n::text, 'UTF8'), 'hex'), '-1', null, null))::text, '[]')
+        into items
+        from generate_series(revs[1], exps[1]) n;
+    elsif from_register then
+      select coalesce(json_agg(json_build_array(heap_keys[n], encode(convert_to(heap_vals[n], 'UTF8'), 'hex'),
+          coalesce(heap_revs[n], -1)::text, heap_exps[n], heap_times[n]))::text, '[]') into items
+        from generate_series(revs[1], revs[1] + exps[1] - 1) n;
+    elsif answer > 0 then
+      if found_key is null then items := listing; end if;
+      key := keys[found_key];
+      if answer = 3 then value := encode(bytes, 'hex'); end if;
+      revision := found_revision;
+      expires_at := floor(extract(epoch from expires) * 1000);
+      modified_at := floor(extract(epoch from modified) * 1000);
+    end if;
+    at := pc;
+  exception
+    when serialization_failure then
+      raise;
+    when others then
+      get stacked diagnostics failure = returned_sqlstate, reason = message_text, detail = pg_exception_detail;
+      at := pc;
+      answer := 0;
+      case failure
+        when 'HF100' then null;
+        when '22012' then reason := 'division-by-zero';
+        when '22003' then reason := 'overflow';
+        when '22021', '22P05' then reason := 'not-text';
+        when 'HF001' then
+          detail := reason;
+          reason := 'invalid-input';
+        when '55P03' then reason := 'abort:lock-timeout';
+        when '40P01' then
+          if not in_transaction then raise; end if;
+          reason := 'abort:conflict';
+        else raise;
+      end case;
+  end;
+end
+$function$;
+
+create or replace function holdfast.script_ttl(kind integer, val text)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  ttl bigint := "holdfast".script_integer(kind, val, 'bad-expiry');
+begin
+  if ttl not between 0 and 2147483647 then perform "holdfast".script_fail('invalid-input', 'ttl'); end if;
+  return ttl;
 end
 $function$;
 

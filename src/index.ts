@@ -44,6 +44,10 @@ export type { ContextData, EnqueueAnswer, EnqueueOptions } from './jobs/enqueue-
 export type { JobEnd, JobHandle, JobProgress, JobSnapshot } from './jobs/job-handle.ts'
 export type { JobState } from './jobs/state.ts'
 export type { Transaction } from './jobs/transaction.ts'
+export type { ListLocksOptions, LockPage } from './locks/list-locks.ts'
+export type { Lock, LockCallOptions, LockMembers } from './locks/lock.ts'
+export type { AcquireOptions, Durability, LockId, LockInfo, LockPlaceOptions } from './locks/lock-options.ts'
+export type { ForceReleased, ForceReleaseOptions, Locks } from './locks/locks.ts'
 export type { MigrateResult } from './migrations/migrate.ts'
 export {
   defineProducer,
@@ -75,5 +79,22 @@ export {
 export type { ScriptParam, ScriptParams } from './scripts/params.ts'
 export type { ScriptResult, ScriptResultType, ScriptValue } from './scripts/result.ts'
 export type { ScriptOptions } from './scripts/scripts.ts'
+export type { CachedSequence, CachedSequenceOptions } from './sequences/cached-sequence.ts'
+export {
+  SequenceExhaustedError,
+  SequenceExistsError,
+  type SequenceFacts,
+  SequenceNotFoundError,
+} from './sequences/errors.ts'
+export type {
+  CreateSequenceOptions,
+  DrawOptions,
+  ListSequencesOptions,
+  ReservedRange,
+  SequenceInfo,
+  SequenceOptions,
+  SequencePage,
+} from './sequences/sequence-options.ts'
+export type { Sequences } from './sequences/sequences.ts'
 export { PermanentError } from './worker/outcome.ts'
 export type { Worker } from './worker/worker.ts'

@@ -10,12 +10,14 @@ import { Enqueuer, type JobToEnqueue } from '../jobs/enqueue.ts'
 import type { EnqueueAnswer, EnqueueOptions } from '../jobs/enqueue-options.ts'
 import { JobHandle } from '../jobs/job-handle.ts'
 import type { Transaction } from '../jobs/transaction.ts'
+import type { Locks } from '../locks/locks.ts'
 import { type MigrateResult, migrate, requireVersion } from '../migrations/migrate.ts'
 import type { Producer, ProducerInput, ProducerResult } from '../producers/define-producer.ts'
 import type { OpenWork } from '../producers/producer-transaction.ts'
 import type { ScriptParams } from '../scripts/params.ts'
 import type { ScriptResult } from '../scripts/result.ts'
 import type { ScriptOptions } from '../scripts/scripts.ts'
+import type { Sequences } from '../sequences/sequences.ts'
 import type { ContextServices } from '../worker/handler-context.ts'
 import type { Worker } from '../worker/worker.ts'
 import type { AppOptions, WorkerOptions } from './app-options.ts'
@@ -32,6 +34,7 @@ export interface Internals {
   readonly driver: Driver
   readonly database: Database
   readonly events: EventHub
+  readonly coordination: Coordination
   /** As they were given to {@link defineApp}. */
   readonly options: AppOptions
   /** What handlers of a worker work through. */
@@ -49,6 +52,8 @@ export class App {
   /** Where to listen for what happens: see {@link EventMap}. */
   readonly events: Events
   readonly composition: Composition
+  /** Numbers that are given once each. */
+  readonly sequences: Sequences
   readonly #options: AppOptions
   readonly #driver: Driver
   readonly #database: Database
@@ -81,6 +86,7 @@ export class App {
       events: this.#events,
       pooler: pooler === true,
     })
+    this.sequences = this.#coordination.sequences
     this.#upkeep = new Upkeep({
       driver: this.#driver,
       database: this.#database,
@@ -245,6 +251,11 @@ export class App {
     return await this.#coordination.scripts.run(text, params, options)
   }
 
+  /** Locks with leases and fencing tokens. */
+  get locks(): Locks {
+    return this.#coordination.locks
+  }
+
   /** A handle on a job by its id: its state, its end, cancelling it. Reads nothing yet. */
   job(id: string | bigint): JobHandle {
     return new JobHandle(String(id), { driver: this.#driver, database: this.#database })
@@ -294,6 +305,7 @@ export class App {
       driver: this.#driver,
       database: this.#database,
       events: this.#events,
+      coordination: this.#coordination,
       options: this.#options,
       services: () => this.#workers.services(undefined),
       register: async () => await this.#upkeep.register(),

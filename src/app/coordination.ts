@@ -4,7 +4,9 @@ import type { Driver } from '../driver/driver.ts'
 import { Hints } from '../driver/hints.ts'
 import type { Database } from '../driver/operation.ts'
 import { Reach } from '../driver/reach.ts'
+import { Locks } from '../locks/locks.ts'
 import { Scripts } from '../scripts/scripts.ts'
+import { Sequences } from '../sequences/sequences.ts'
 import type { Transactions } from './transactions.ts'
 
 export interface CoordinationOptions {
@@ -22,6 +24,8 @@ export class Coordination {
   readonly reach: Reach
   readonly hints: Hints
   readonly scripts: Scripts
+  readonly sequences: Sequences
+  readonly locks: Locks
 
   constructor(options: CoordinationOptions) {
     const { driver, database, transactions, pooler } = options
@@ -33,9 +37,12 @@ export class Coordination {
     })
     this.hints = new Hints({ driver, channel: hintChannelOf(database.schema), listens: !pooler })
     this.scripts = new Scripts(this.reach)
+    this.sequences = new Sequences(this.reach)
+    this.locks = new Locks({ reach: this.reach, hints: this.hints })
   }
 
   async close(): Promise<void> {
+    await this.locks.close()
     await this.hints.close()
   }
 }

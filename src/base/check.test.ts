@@ -1,5 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import { checkInstant, checkKey, checkName, checkNumber, checkOneOf, checkSchemaName } from './check.ts'
+import {
+  checkInstant,
+  checkInt8,
+  checkKey,
+  checkName,
+  checkNumber,
+  checkOneOf,
+  checkSchemaName,
+  INT8,
+} from './check.ts'
 import { InvalidArgumentError } from './errors.ts'
 import { limits } from './limits.ts'
 
@@ -42,6 +51,29 @@ describe('numbers', () => {
       expect(() => checkNumber(name, limit.default, limit)).not.toThrow()
       expect(limit.min).toBeLessThan(limit.max)
     }
+  })
+})
+
+describe('64-bit numbers', () => {
+  it('are bigints, to both ends, or numbers that are exact', () => {
+    expect(checkInt8('max', INT8.max)).toBe(9223372036854775807n)
+    expect(checkInt8('max', INT8.min)).toBe(-9223372036854775808n)
+    expect(checkInt8('max', Number.MAX_SAFE_INTEGER)).toBe(9007199254740991n)
+    expect(checkInt8('max', -0)).toBe(0n)
+  })
+
+  it.each([INT8.max + 1n, INT8.min - 1n, 2 ** 53, 1.5, Number.NaN, Infinity, '5', null, undefined, true, {}])(
+    'refuses %s',
+    (value) => {
+      expect(fault(() => checkInt8('max', value)).field).toBe('max')
+    },
+  )
+
+  it('keeps to a narrower range', () => {
+    const range = { min: 1n, max: 3n }
+    expect(checkInt8('count', 3, range)).toBe(3n)
+    expect(fault(() => checkInt8('count', 0, range)).problem).toBe('must be from 1 to 3, not 0')
+    expect(fault(() => checkInt8('count', 4n, range)).problem).toBe('must be from 1 to 3, not 4')
   })
 })
 

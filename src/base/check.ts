@@ -81,6 +81,30 @@ export function checkSchemaName(field: string, value: unknown): string {
   return name
 }
 
+/** The ends of a 64-bit number. */
+export const INT8 = { min: -(2n ** 63n), max: 2n ** 63n - 1n } as const
+
+/**
+ * Checks a 64-bit number: a bigint, or a number that is exact.
+ *
+ * @throws {InvalidArgumentError} Neither of both, or out of range.
+ */
+export function checkInt8(
+  field: string,
+  value: unknown,
+  range: { readonly min: bigint; readonly max: bigint } = INT8,
+): bigint {
+  const isNumber = typeof value === 'number'
+  if (!isNumber && typeof value !== 'bigint')
+    throw invalid(field, `must be a bigint or a whole number, not ${describe(value)}`)
+  if (isNumber && !Number.isSafeInteger(value))
+    throw invalid(field, `must be whole and exact; give a bigint beyond ${Number.MAX_SAFE_INTEGER}`)
+  const exact = BigInt(value)
+  if (exact < range.min || exact > range.max)
+    throw invalid(field, `must be from ${range.min} to ${range.max}, not ${exact}`)
+  return exact
+}
+
 /**
  * Checks that `value` is one of `allowed`.
  *

@@ -199,7 +199,7 @@ export const limits = {
     default: 1024,
     min: 1,
     max: 1024,
-    description: 'Length of a unique, idempotency or lock key in UTF-8.',
+    description: 'Length of a unique, idempotency or lock key, or of the name of a sequence, in UTF-8.',
   },
   schemaBytes: {
     ...bytes,
@@ -244,7 +244,21 @@ export const limits = {
     max: 100_000,
     description: 'Jobs in one bulk enqueue.',
   },
-  pageRows: { ...count, default: 50, min: 1, max: 1000, description: 'Jobs on one page of a list.' },
+  pageRows: { ...count, default: 50, min: 1, max: 1000, description: 'Rows on one page of a list.' },
+  sequenceBlock: {
+    ...count,
+    default: 1000,
+    min: 1,
+    max: 1_000_000,
+    description: 'Values that a cached sequence draws at a time.',
+  },
+  lockLeaseMs: {
+    ...ms,
+    default: 30 * SECOND,
+    min: 100,
+    max: DAY,
+    description: 'How long a lock is held if it is neither extended nor renewed.',
+  },
   waitMs: {
     ...ms,
     default: 0,

@@ -1,5 +1,6 @@
 import { type ArgsDef, type CommandDef, defineCommand, type ParsedArgs } from 'citty'
 import { checkNumber } from '../base/check.ts'
+import { InvalidArgumentError } from '../base/errors.ts'
 import type { Limit } from '../base/limits.ts'
 import { usageError } from './cli-error.ts'
 import { Output } from './output.ts'
@@ -105,6 +106,18 @@ function kebab(name: string): string {
 export function numberOption<L extends Limit>(field: string, text: string | undefined, limit: L) {
   const number = text === undefined || /^-?\d+(\.\d+)?$/.test(text) ? text : Number.NaN
   return checkNumber(field, number === undefined ? undefined : Number(number), limit)
+}
+
+/**
+ * The 64-bit number of an option, every digit of it; its range is checked by who takes it.
+ *
+ * @throws {InvalidArgumentError} It is no plain whole number.
+ */
+export function int8Option(field: string, text: string | undefined): bigint | undefined {
+  if (text === undefined) return undefined
+  if (!/^-?\d{1,30}$/.test(text))
+    throw new InvalidArgumentError({ field, problem: 'must be a whole number, such as 1000' })
+  return BigInt(text)
 }
 
 /** The items of a list with commas; `\,` stands for a comma in a name. */

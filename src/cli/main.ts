@@ -20,6 +20,12 @@ import { migrate } from './commands/migrate.ts'
 import { queuesList } from './commands/queues-list.ts'
 import { queuesPause } from './commands/queues-pause.ts'
 import { queuesResume } from './commands/queues-resume.ts'
+import { sequencesCreate } from './commands/sequences-create.ts'
+import { sequencesDelete } from './commands/sequences-delete.ts'
+import { sequencesGet } from './commands/sequences-get.ts'
+import { sequencesList } from './commands/sequences-list.ts'
+import { sequencesNext } from './commands/sequences-next.ts'
+import { sequencesReserve } from './commands/sequences-reserve.ts'
 import { status } from './commands/status.ts'
 import { worker } from './commands/worker.ts'
 import { errorText, exitCodeOf } from './error-text.ts'
@@ -45,6 +51,14 @@ const jobCommands = {
   prune: jobsPrune,
 }
 const effectCommands = { list: effectsList, show: effectsShow, resolve: effectsResolve }
+const sequenceCommands = {
+  create: sequencesCreate,
+  next: sequencesNext,
+  reserve: sequencesReserve,
+  get: sequencesGet,
+  delete: sequencesDelete,
+  list: sequencesList,
+}
 const queueCommands = { list: queuesList, pause: queuesPause, resume: queuesResume }
 
 // Maps, not objects: `holdfast constructor` is no command.
@@ -69,6 +83,14 @@ const groups = new Map<string, Group>([
       description: 'Look at queues, pause and resume them',
       commands: new Map(Object.entries(queueCommands)),
       otherwise: queuesList,
+    },
+  ],
+  [
+    'sequences',
+    {
+      description: 'Create sequences, draw values, look at them',
+      commands: new Map(Object.entries(sequenceCommands)),
+      otherwise: sequencesList,
     },
   ],
 ])

@@ -4,8 +4,11 @@ import { readDatabase } from '../adapters/database-url.ts'
 import type { AdminServices } from '../admin/services.ts'
 import { schemaStatus } from '../admin/status.ts'
 import type { App } from '../app/app.ts'
+import { Coordination } from '../app/coordination.ts'
+import { Transactions } from '../app/transactions.ts'
 import { checkSchemaName } from '../base/check.ts'
 import { SchemaVersionError } from '../base/errors.ts'
+import { EventHub } from '../base/events.ts'
 import { usageError } from './cli-error.ts'
 import type { CommonArgs } from './command.ts'
 import { findAppFile, loadApp } from './load-app.ts'
@@ -13,6 +16,8 @@ import { findAppFile, loadApp } from './load-app.ts'
 /** A database to work on, and the application it belongs to, if an app file told of one. */
 export interface OpenDatabase extends AdminServices {
   readonly app: App | undefined
+  /** Locks, keys, scripts and sequences of it. */
+  readonly coordination: Coordination
   [Symbol.asyncDispose](): Promise<void>
 }
 
@@ -62,11 +67,12 @@ async function ofApp(args: CommonArgs): Promise<OpenDatabase> {
     )
   }
   const app = await openApp(args)
-  const { driver, database } = app.internals
+  const { driver, database, coordination } = app.internals
   return {
     app,
     driver,
     database: { ...database, prepare: false },
+    coordination,
     [Symbol.asyncDispose]: async () => await app.close(),
   }
 }
@@ -86,11 +92,19 @@ function ofAddress(args: CommonArgs, address: string, options: OpenOptions): Ope
       `there is no database folder "${source.folder}"; check the path, or make it with "holdfast migrate"`,
     )
   const driver = createDriver(address, { applicationName: 'holdfast command', maxConnections: 2 })
+  const database = { queryable: driver, schema, prepare: false }
+  const transactions = new Transactions(driver, schema)
+  const events = new EventHub()
+  const coordination = new Coordination({ driver, database, transactions, events, pooler: false })
   return {
     app: undefined,
     driver,
-    database: { queryable: driver, schema, prepare: false },
-    [Symbol.asyncDispose]: async () => await driver.close(),
+    database,
+    coordination,
+    async [Symbol.asyncDispose]() {
+      await coordination.close()
+      await driver.close()
+    },
   }
 }
 

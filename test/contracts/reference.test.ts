@@ -33,7 +33,7 @@ describe('the reference pages', () => {
   })
 
   it('name every error, by class and by code', () => {
-    const text = read('src/base/errors.ts') + read('src/effects/errors.ts')
+    const text = read('src/base/errors.ts') + read('src/effects/errors.ts') + read('src/sequences/errors.ts')
     const classes = matches(text, /^export (?:abstract )?class (\w+) extends HoldfastError/gm)
     const codes = matches(text, /^ {2}readonly code = '(\w+)'/gm)
     expect(classes.length).toBeGreaterThan(10)

@@ -3,6 +3,7 @@ import { pruneEffects } from '../../effects/sql/prune-effects.ts'
 import { pruneArchive } from '../../jobs/sql/prune-archive.ts'
 import { retireRange } from '../../jobs/sql/retire-range.ts'
 import { rotateIds } from '../../jobs/sql/rotate-ids.ts'
+import { pruneSequenceRequests } from '../../sequences/sql/prune-sequence-requests.ts'
 
 export interface Retention {
   /** Days that completed jobs are kept. */
@@ -19,7 +20,7 @@ const MAX_ROUNDS = 20
 
 /**
  * Forgets what is past its retention: closes the range of ids in use when it is old, drops the partitions of old
- * ranges, deletes single rows from the archive of what outlived its range, and effects. Bounded; any worker may do it at any
+ * ranges, deletes single rows from the archive of what outlived its range, effects, and requests to sequences. Bounded; any worker may do it at any
  * time, the database lets one at a time.
  */
 export async function prune(database: Database, retention: Retention): Promise<void> {
@@ -35,6 +36,10 @@ export async function prune(database: Database, retention: Retention): Promise<v
   }
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
     const { pruned } = await runOne(database, pruneEffects, { days: effectDays, maxRows: PRUNE_AT_ONCE })
+    if (pruned < PRUNE_AT_ONCE) break
+  }
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    const { pruned } = await runOne(database, pruneSequenceRequests, { maxRows: PRUNE_AT_ONCE })
     if (pruned < PRUNE_AT_ONCE) break
   }
 }

@@ -386,7 +386,7 @@ describe('the report', () => {
     ])
   })
 
-  it('of three steps takes no two seconds', async () => {
+  it('of three steps runs the handler as often as it has points, twice for each, and no more', async () => {
     const handler: Handler = async (ctx, { orderId }) => {
       await ctx.effect(
         'send:email',
@@ -400,16 +400,10 @@ describe('the report', () => {
       )
       await ctx.commit(async (tx) => await tx.query(markSent, [orderId]))
     }
-    await enumerate(handler)
-    attempts = 0
-    // Of this process, in which PostgreSQL runs too: what others do on the machine does not count.
-    const started = process.cpuUsage()
     const report = await enumerate(handler)
-    const { user, system } = process.cpuUsage(started)
-    const tookMs = (user + system) / 1000
     report.assert()
     expect(report.points).toHaveLength(11)
+    // The undisturbed run, and for each point the attempt that dies and the one that follows; after the commit none does.
     expect(attempts).toBe(12 + 10)
-    expect(tookMs).toBeLessThan(2000)
   })
 })

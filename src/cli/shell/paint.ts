@@ -1,0 +1,67 @@
+import { styleText } from 'node:util'
+import { oneLine } from '../../base/one-line.ts'
+
+/** How much of a value a terminal shows. */
+const SHOWN = 4000
+
+/** Colours for what the shell writes; without colours, the text alone. Everything from outside is made safe for a terminal. */
+export class Paint {
+  readonly #color: boolean
+  readonly #cut: boolean
+
+  /** `cut`: values too long for people are cut off. */
+  constructor(options: { readonly color: boolean; readonly cut: boolean }) {
+    this.#color = options.color
+    this.#cut = options.cut
+  }
+
+  /** `r3`: the revision of a key. */
+  revision(revision: bigint): string {
+    return this.#style('cyan', `r${revision}`)
+  }
+
+  /** `f3`: a fencing token. */
+  token(token: bigint): string {
+    return this.#style('magenta', `f${token}`)
+  }
+
+  /** What was done. */
+  done(text: string): string {
+    return this.#style('green', text)
+  }
+
+  /** What was refused, or is not there. */
+  refused(text: string): string {
+    return this.#style('yellow', text)
+  }
+
+  error(text: string): string {
+    return this.#style('red', text)
+  }
+
+  faint(text: string): string {
+    return this.#style('dim', text)
+  }
+
+  strong(text: string): string {
+    return this.#style('bold', text)
+  }
+
+  /** A text of somebody else's, whole or as much as fits for people. */
+  value(text: string): string {
+    const shown = this.#cut ? text.slice(0, SHOWN).replace(/[\ud800-\udbff]$/, '') : text
+    const left = text.length - shown.length
+    return oneLine(shown) + (left > 0 ? this.faint(` … ${left} more characters`) : '')
+  }
+
+  #style(style: 'cyan' | 'magenta' | 'green' | 'yellow' | 'red' | 'dim' | 'bold', text: string): string {
+    return this.#color ? styleText(style, text) : text
+  }
+}
+
+/** A time that something took: `0.8 ms`, `12 ms`, `1.3 s`. */
+export function took(ms: number): string {
+  if (ms < 10) return `${ms.toFixed(1)} ms`
+  if (ms < 1000) return `${Math.round(ms)} ms`
+  return `${(ms / 1000).toFixed(1)} s`
+}
