@@ -94,6 +94,18 @@ export {
   resource,
   type Uses,
 } from './resources/resource.ts'
+export {
+  ScriptAbortedError,
+  type ScriptAbortReason,
+  ScriptError,
+  type ScriptErrorReason,
+  ScriptSyntaxError,
+  ScriptThrownError,
+  ScriptValueError,
+} from './scripts/errors.ts'
+export type { ScriptParam, ScriptParams } from './scripts/params.ts'
+export type { ScriptResult, ScriptResultType, ScriptValue } from './scripts/result.ts'
+export type { ScriptOptions } from './scripts/scripts.ts'
 export type { CachedSequence, CachedSequenceOptions } from './sequences/cached-sequence.ts'
 export {
   SequenceExhaustedError,

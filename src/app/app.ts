@@ -15,6 +15,9 @@ import type { Locks } from '../locks/locks.ts'
 import { type MigrateResult, migrate, requireVersion } from '../migrations/migrate.ts'
 import type { Producer, ProducerInput, ProducerResult } from '../producers/define-producer.ts'
 import type { OpenWork } from '../producers/producer-transaction.ts'
+import type { ScriptParams } from '../scripts/params.ts'
+import type { ScriptResult } from '../scripts/result.ts'
+import type { ScriptOptions } from '../scripts/scripts.ts'
 import type { Sequences } from '../sequences/sequences.ts'
 import type { ContextServices } from '../worker/handler-context.ts'
 import type { Worker } from '../worker/worker.ts'
@@ -218,6 +221,35 @@ export class App {
     const requireOutside = () => this.#transactions.requireOutside()
     const services = { database: plannedAnew(this.#database), events: this.#events, requireOutside }
     return await performOutside(services, name, options, fn)
+  }
+
+  /**
+   * Runs a script over keys in the database, in one round trip: all of it takes effect, or nothing. Keys that it names are
+   * locked before it starts, so that it is as if it ran alone. The language is described in the reference of scripts.
+   *
+   * `params` are values by name, with or without `@`; numbers and booleans reach the script as text. With `tx` the script
+   * is part of your transaction, which stays usable when the script fails.
+   *
+   * @returns What the last statement came to, when all is committed (with `tx`: done). A refused condition, a missing key
+   *   and an empty listing are answers.
+   * @throws {ScriptSyntaxError} With line, column and the line itself. Nothing was sent.
+   * @throws {ScriptError} A statement failed; names the line. Everything is undone, as with the next two.
+   * @throws {ScriptThrownError} The script said `throw`.
+   * @throws {ScriptAbortedError} It said `rollback`, did not say `commit` in its block, waited too long for a key, or ran too long.
+   * @throws {InvalidArgumentError} A parameter or option that is out of range; names the field. Nothing was sent, as with
+   *   the next two.
+   * @throws {OutsideTransactionError} Called without `tx` inside `app.transaction`.
+   * @throws {TransactionRequiredError} `tx` is not an open transaction of a known driver.
+   * @throws {OutcomeUnknownError} The connection broke before the answer: all of the script took effect, or nothing. Never
+   *   for scripts that write nothing.
+   * @throws {UnavailableError} The database cannot be reached; nothing took effect.
+   *
+   * @example
+   * const answer = await app.script('let n = get @key; set @key to_int(n) + 1; return n', { key: 'visits' })
+   * answer.integer()
+   */
+  async script(text: string, params?: ScriptParams, options?: ScriptOptions): Promise<ScriptResult> {
+    return await this.#coordination.scripts.run(text, params, options)
   }
 
   /** Locks with leases and fencing tokens. */

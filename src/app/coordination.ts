@@ -6,6 +6,7 @@ import type { Database } from '../driver/operation.ts'
 import { Reach } from '../driver/reach.ts'
 import { Keys } from '../keys/keys.ts'
 import { Locks } from '../locks/locks.ts'
+import { Scripts } from '../scripts/scripts.ts'
 import { Sequences } from '../sequences/sequences.ts'
 import type { Transactions } from './transactions.ts'
 
@@ -23,6 +24,7 @@ export class Coordination {
   /** For the areas, and for the command. */
   readonly reach: Reach
   readonly hints: Hints
+  readonly scripts: Scripts
   readonly sequences: Sequences
   readonly locks: Locks
   readonly keys: Keys
@@ -36,6 +38,7 @@ export class Coordination {
       requireOutside: () => transactions.requireOutside(),
     })
     this.hints = new Hints({ driver, channel: hintChannelOf(database.schema), listens: !pooler })
+    this.scripts = new Scripts(this.reach)
     this.sequences = new Sequences(this.reach)
     this.locks = new Locks({ reach: this.reach, hints: this.hints })
     this.keys = new Keys({ reach: this.reach, hints: this.hints })

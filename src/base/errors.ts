@@ -37,6 +37,7 @@ export type ErrorCode =
   | 'SCRIPT_ERROR'
   | 'SCRIPT_THROWN'
   | 'SCRIPT_ABORTED'
+  | 'SCRIPT_VALUE'
   | 'DRAIN'
   | 'KEY_VALUE'
   | 'KEY_HOLD_EXPIRED'

@@ -342,7 +342,7 @@ export const limits = {
     ...bytes,
     default: undefined,
     min: 0,
-    max: 64 * MIB,
+    max: 16 * MIB,
     description: 'Size of one text that a script makes.',
   },
   scriptTimeoutMs: {

@@ -23,6 +23,7 @@ import { migrate } from './commands/migrate.ts'
 import { queuesList } from './commands/queues-list.ts'
 import { queuesPause } from './commands/queues-pause.ts'
 import { queuesResume } from './commands/queues-resume.ts'
+import { script } from './commands/script.ts'
 import { sequencesCreate } from './commands/sequences-create.ts'
 import { sequencesDelete } from './commands/sequences-delete.ts'
 import { sequencesGet } from './commands/sequences-get.ts'
@@ -67,7 +68,7 @@ const queueCommands = { list: queuesList, pause: queuesPause, resume: queuesResu
 
 // Maps, not objects: `holdfast constructor` is no command.
 const commands = new Map<string, Command>(
-  Object.entries({ dev, check, migrate, worker, status, manifest, 'crash-test': crashTest }),
+  Object.entries({ dev, check, migrate, worker, status, manifest, 'crash-test': crashTest, script }),
 )
 const groups = new Map<string, Group>([
   [

@@ -99,6 +99,7 @@ const objectNames = [
   'prune_sequence_requests',
   'ready',
   'scheduled',
+  'script_run',
   'sequence',
   'sequence_request',
   'unique_key',

@@ -129,3 +129,14 @@ export class ScriptAbortedError extends HoldfastError {
     this.line = facts.line
   }
 }
+
+/** The value that a script gave is not of the kind that was asked for. What the script did stands. */
+export class ScriptValueError extends HoldfastError {
+  override readonly name = 'ScriptValueError'
+  readonly code = 'SCRIPT_VALUE'
+
+  /** @param wanted What the value should have been. */
+  constructor(wanted: string, options?: ErrorOptions) {
+    super(`the value that the script gave is not ${wanted}`, options)
+  }
+}

@@ -5,16 +5,20 @@ import type { BeginOption, Constant, SetFlags, SetStatement, Statement, Write } 
 /** Words that end a list of statements. */
 const CLOSING = new Set(['end', 'else'])
 
-/**
- * The statements of a script, one at least.
- *
- * @throws {ScriptSyntaxError} With the place of the first mistake.
- */
-export function parseScript(source: string): readonly Statement[] {
+/** A script, parsed. */
+export interface Script {
+  /** One at least. */
+  readonly statements: readonly Statement[]
+  /** True if `not found` may be asked somewhere: then every answer may be seen. */
+  readonly asksFound: boolean
+}
+
+/** @throws {ScriptSyntaxError} With the place of the first mistake. */
+export function parseScript(source: string): Script {
   const reader = new TokenReader(source)
   const statements = parseStatements(reader, 'a statement')
   if (!reader.atEnd) throw reader.unexpected('a statement')
-  return statements
+  return { statements, asksFound: reader.has('found') }
 }
 
 function parseStatements(reader: TokenReader, wanted: string): readonly Statement[] {

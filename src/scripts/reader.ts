@@ -42,6 +42,11 @@ export class TokenReader {
     return this.#lines[Math.min(this.#at, this.#lines.length - 1)] ?? 1
   }
 
+  /** True if the keyword is anywhere in the script. */
+  has(keyword: Keyword): boolean {
+    return this.#tokens.some((token) => isKeyword(token, keyword))
+  }
+
   next(): Token {
     const { token } = this
     this.#at += 1

@@ -13,6 +13,8 @@ export interface CliRun {
 }
 
 export interface CliOptions {
+  /** What is on its standard input. Default: nothing. */
+  readonly input?: string
   readonly env?: Readonly<Record<string, string | undefined>>
 }
 
@@ -70,8 +72,10 @@ export class CliProject {
     const child = spawn(process.execPath, [main, ...args], {
       cwd: this.folder,
       env: { ...cleanEnv(), ...options.env },
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: ['pipe', 'pipe', 'pipe'],
     })
+    child.stdin.on('error', () => {})
+    child.stdin.end(options.input)
     this.#running.add(child)
     let stdout = ''
     let stderr = ''

@@ -1,0 +1,151 @@
+import { limits } from '../base/limits.ts'
+import { compileScript } from './compiler.ts'
+import { ScriptError } from './errors.ts'
+import { floatText } from './number-text.ts'
+import { parseScript } from './parser.ts'
+import { parameterError } from './problem.ts'
+import type { Program, ProgramLock } from './program.ts'
+import type { Constant } from './syntax.ts'
+
+/** Keys that are ours start so. */
+const RESERVED = '__holdfast:'
+
+/** A program and what of a call of it is the same every time. */
+export interface Prepared {
+  readonly program: Program
+  readonly code: string
+  readonly kinds: readonly (number | null)[]
+  readonly vals: readonly (string | null)[]
+}
+
+/** What a call of a program sends, beside limits. */
+export interface Call {
+  readonly kinds: string
+  readonly vals: readonly (string | null)[]
+  readonly keys: readonly string[]
+  readonly lockKeys: string | null
+  readonly lockWrites: string | null
+  readonly lockEphemeralKeys: string | null
+  readonly lockEphemeralWrites: string | null
+  readonly planNames: string | null
+  readonly planModes: string | null
+}
+
+/**
+ * Parses and compiles a script.
+ *
+ * @throws {ScriptSyntaxError} It is not of the language.
+ * @throws {ScriptError} It can be seen to fail whatever the parameters are.
+ */
+export function prepareScript(text: string): Prepared {
+  const program = compileScript(parseScript(text))
+  return {
+    program,
+    code: `{${program.code.join(',')}}`,
+    kinds: program.constants.map(kindOf),
+    vals: program.constants.map(textOf),
+  }
+}
+
+/**
+ * Puts the parameters in.
+ *
+ * @throws {ScriptError} A parameter that names a key is missing, or is no key.
+ */
+export function callOf({ program, kinds, vals }: Prepared, params: ReadonlyMap<string, string>): Call {
+  const ownKinds = [...kinds]
+  const ownVals = [...vals]
+  for (const [register, name] of program.parameters) {
+    const text = params.get(name)
+    if (text === undefined) continue
+    ownKinds[register - 1] = TEXT
+    ownVals[register - 1] = text
+  }
+  const keys = program.keys.map((key) => {
+    const text = key.isParameter ? params.get(key.text) : key.text
+    if (text === undefined) throw parameterError(key.text, key.line)
+    const problem = problemOfKey(text, key.isListing)
+    if (problem !== undefined) {
+      const reason = text === '' && !key.isParameter ? 'bad-key' : 'invalid-input'
+      throw new ScriptError({ reason, line: key.line, problem })
+    }
+    return text
+  })
+  return {
+    kinds: `{${ownKinds.map((kind) => kind ?? 'null').join(',')}}`,
+    vals: ownVals,
+    keys,
+    ...locksOf(program.locks, keys),
+  }
+}
+
+function problemOfKey(text: string, isListing: boolean): string | undefined {
+  const { max } = limits.uniqueKeyBytes
+  if (Buffer.byteLength(text) > max) return `a key may have ${max} bytes of UTF-8`
+  if (isListing) return undefined
+  if (text === '') return 'a key must not be empty'
+  return text.startsWith(RESERVED) ? `keys must not start with "${RESERVED}", which is reserved` : undefined
+}
+
+type Locks = Omit<Call, 'kinds' | 'vals' | 'keys'>
+
+interface NamedLock {
+  readonly name: string
+  readonly bytes: Buffer
+  readonly ephemeral: boolean
+  readonly writes: boolean
+  readonly isListing: boolean
+}
+
+/** Persistent ones first, each name space in byte order: scripts that lock the same things do not lock each other out. */
+function locksOf(locks: readonly ProgramLock[], keys: readonly string[]): Locks {
+  const named = locks.map((lock): NamedLock => {
+    const text = keys[lock.key - 1] as string
+    const name = lock.listing === 'bucket' ? `${text}/` : text
+    const { ephemeral, writes } = lock
+    return { name, bytes: Buffer.from(name), ephemeral, writes, isListing: lock.listing !== undefined }
+  })
+  const ordered = named.toSorted(
+    (one, other) => Number(one.ephemeral) - Number(other.ephemeral) || Buffer.compare(one.bytes, other.bytes),
+  )
+  const persistent = ordered.filter(({ ephemeral, isListing }) => !ephemeral && !isListing)
+  const volatile = ordered.filter(({ ephemeral, isListing }) => ephemeral && !isListing)
+  const lists = ordered.some(({ isListing }) => isListing)
+  return {
+    lockKeys: namesOf(persistent),
+    lockWrites: writesOf(persistent),
+    lockEphemeralKeys: namesOf(volatile),
+    lockEphemeralWrites: writesOf(volatile),
+    planNames: lists ? namesOf(ordered) : null,
+    planModes: lists ? `{${ordered.map(modeOf).join(',')}}` : null,
+  }
+}
+
+function modeOf({ writes, ephemeral, isListing }: NamedLock): number {
+  return (writes ? 1 : 0) + (ephemeral ? 2 : 0) + (isListing ? 4 : 0)
+}
+
+function namesOf(locks: readonly NamedLock[]): string | null {
+  if (locks.length === 0) return null
+  return `{${locks.map(({ name }) => `"${name.replace(/["\\]/g, '\\$&')}"`).join(',')}}`
+}
+
+function writesOf(locks: readonly NamedLock[]): string | null {
+  return locks.length === 0 ? null : `{${locks.map(({ writes }) => writes).join(',')}}`
+}
+
+const TEXT = 4
+
+function kindOf(value: Constant | undefined): number | null {
+  if (value === undefined) return null
+  if (value === null) return 0
+  if (typeof value === 'boolean') return 1
+  if (typeof value === 'bigint') return 2
+  return typeof value === 'number' ? 3 : TEXT
+}
+
+function textOf(value: Constant | undefined): string | null {
+  if (value === undefined) return null
+  if (value === null) return ''
+  return typeof value === 'number' ? floatText(value) : String(value)
+}
