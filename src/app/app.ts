@@ -53,8 +53,6 @@ export class App {
   /** Where to listen for what happens: see {@link EventMap}. */
   readonly events: Events
   readonly composition: Composition
-  /** Numbers that are given once each. */
-  readonly sequences: Sequences
   readonly #options: AppOptions
   readonly #driver: Driver
   readonly #database: Database
@@ -87,7 +85,6 @@ export class App {
       events: this.#events,
       pooler: pooler === true,
     })
-    this.sequences = this.#coordination.sequences
     this.#upkeep = new Upkeep({
       driver: this.#driver,
       database: this.#database,
@@ -223,6 +220,16 @@ export class App {
     return await performOutside(services, name, options, fn)
   }
 
+  /** Locks with leases and fencing tokens. */
+  get locks(): Locks {
+    return this.#coordination.locks
+  }
+
+  /** Numbers that are given once each: one at a time or in ranges, in order and without gaps, or from memory. */
+  get sequences(): Sequences {
+    return this.#coordination.sequences
+  }
+
   /**
    * Runs a script over keys in the database, in one round trip: all of it takes effect, or nothing. Keys that it names are
    * locked before it starts, so that it is as if it ran alone. The language is described in the reference of scripts.
@@ -250,11 +257,6 @@ export class App {
    */
   async script(text: string, params?: ScriptParams, options?: ScriptOptions): Promise<ScriptResult> {
     return await this.#coordination.scripts.run(text, params, options)
-  }
-
-  /** Locks with leases and fencing tokens. */
-  get locks(): Locks {
-    return this.#coordination.locks
   }
 
   /** Keys with values, revisions and history, in the application's database. */

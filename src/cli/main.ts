@@ -30,6 +30,7 @@ import { sequencesGet } from './commands/sequences-get.ts'
 import { sequencesList } from './commands/sequences-list.ts'
 import { sequencesNext } from './commands/sequences-next.ts'
 import { sequencesReserve } from './commands/sequences-reserve.ts'
+import { shell } from './commands/shell.ts'
 import { status } from './commands/status.ts'
 import { worker } from './commands/worker.ts'
 import { errorText, exitCodeOf } from './error-text.ts'
@@ -68,7 +69,7 @@ const queueCommands = { list: queuesList, pause: queuesPause, resume: queuesResu
 
 // Maps, not objects: `holdfast constructor` is no command.
 const commands = new Map<string, Command>(
-  Object.entries({ dev, check, migrate, worker, status, manifest, 'crash-test': crashTest, script }),
+  Object.entries({ dev, check, migrate, worker, status, shell, script, manifest, 'crash-test': crashTest }),
 )
 const groups = new Map<string, Group>([
   [

@@ -77,7 +77,7 @@ async function take({ args, session, paint }: Call, durability: Durability): Pro
 async function extend({ args, session, paint }: Call, durability: Durability): Promise<readonly string[]> {
   const { resource, leaseMs } = resourceAndMs(args)
   const lock = requireLock(session.lock(resource, durability), resource)
-  const isExtended = await lock.extend(leaseMs ?? 30_000)
+  const isExtended = await lock.extend(leaseMs ?? limits.lockLeaseMs.default)
   if (!isExtended) session.forget(resource, durability)
   const answer = isExtended ? paint.done('extended') : paint.refused('lost')
   return [lock.fencingToken === undefined ? answer : `${paint.token(lock.fencingToken)} ${answer}`]
@@ -131,7 +131,7 @@ async function heldLocks({ session, signal }: Call, durability: Durability, pref
 function resourceAndMs(args: readonly string[]) {
   requireCount(args, 1, 2)
   const [resource = '', ms] = args
-  return { resource, leaseMs: ms === undefined ? undefined : numberOption('MS', ms, limits.leaseMs) }
+  return { resource, leaseMs: ms === undefined ? undefined : numberOption('MS', ms, limits.lockLeaseMs) }
 }
 
 function requireLock<T>(lock: T | undefined, resource: string): T {

@@ -49,9 +49,13 @@ export interface ShellEntry {
   readonly modifiedAt: Date | undefined
 }
 
-/** One change that a watcher is told of. */
-export interface ShellChange extends Omit<ShellEntry, 'modifiedAt'> {
+/** One change that a watcher is told of; without a key: it has missed some. */
+export interface ShellChange {
   readonly kind: string
+  readonly key?: string
+  readonly revision?: bigint
+  /** What was set. */
+  readonly value?: string | undefined
 }
 
 export interface ShellKeys {
