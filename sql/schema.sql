@@ -436,6 +436,7 @@ declare
   seen "holdfast".lock%rowtype;
   is_there boolean;
   former_timeout text;
+  granted_at timestamptz;
 begin
   held := false;
   again := false;
@@ -496,8 +497,9 @@ begin
       if seen.expires_at >= clock_timestamp() and seen.owner is not null then
         raise exception using errcode = 'HF099';
       end if;
+      granted_at := clock_timestamp();
       update "holdfast".lock l set owner = the_owner, token = nextval('"holdfast"."fencing_token_seq"'::regclass),
-        expires_at = clock_timestamp() + lease_ms * interval '1 millisecond', acquired_at = clock_timestamp()
+        expires_at = granted_at + lease_ms * interval '1 millisecond', acquired_at = granted_at
       where l.tenant = the_tenant and l.resource = the_resource
       returning l.* into seen;
       if current_setting('synchronous_commit') not in ('on', 'remote_apply') then
@@ -536,6 +538,7 @@ declare
   seen "holdfast".lock_ephemeral%rowtype;
   is_there boolean;
   former_timeout text;
+  granted_at timestamptz;
 begin
   held := false;
   again := false;
@@ -596,8 +599,9 @@ begin
       if seen.expires_at >= clock_timestamp() and seen.owner is not null then
         raise exception using errcode = 'HF099';
       end if;
+      granted_at := clock_timestamp();
       update "holdfast".lock_ephemeral l set owner = the_owner, token = nextval('"holdfast"."fencing_token_seq"'::regclass),
-        expires_at = clock_timestamp() + lease_ms * interval '1 millisecond', acquired_at = clock_timestamp()
+        expires_at = granted_at + lease_ms * interval '1 millisecond', acquired_at = granted_at
       where l.tenant = the_tenant and l.resource = the_resource
       returning l.* into seen;
       if current_setting('synchronous_commit') not in ('on', 'remote_apply') then
@@ -2082,7 +2086,7 @@ begin
     select nextval('"holdfast".ephemeral_key_place_seq'), g.revision, pg_current_xact_id(), greatest(at, g.modified_at), g.modified_at,
       g.expires_at, 'expired', true, g.tenant, g.key
     from gone g
-    returning key_change.tenant, key_change.key
+    returning ephemeral_key_change.tenant, ephemeral_key_change.key
   )
   select count(*), count(*) filter (where exists (select from "holdfast".key_watcher w
     where w.expires_at > at and w.ephemeral = key_sweep.ephemeral and w.tenant = l.tenant and starts_with(l.key, w.prefix)))
@@ -2286,7 +2290,7 @@ AS $function$
   select coalesce(array_agg(distinct l.virtualtransaction), '{}'), min(l.objid::bigint)::integer from pg_locks l
   where l.locktype = 'advisory' and l.objsubid = 2 and l.granted
     and l.database = (select d.oid from pg_database d where d.datname = current_database())
-    and l.classid::bigint = (hashtext(case when ephemeral then 'holdfast ephemeral keys ' else 'holdfast keys ' end || 'holdfast')::bigint
+    and l.classid::bigint = (hashtext(case when ephemeral then 'holdfast ephemeral_keys ' else 'holdfast keys ' end || 'holdfast')::bigint
       & 4294967295)
 $function$;
 
@@ -2418,8 +2422,10 @@ declare
   looked integer;
 begin
   with due as materialized (
-    select l.tenant, l.resource, coalesce(l.expires_at < clock_timestamp() - kept, true) as is_idle from "holdfast".lock l
-    where l.prune_at < clock_timestamp() order by l.prune_at limit max_rows for update skip locked
+    select l.tenant, l.resource,
+      coalesce(l.expires_at < clock_timestamp() - kept or (l.owner is null and l.expires_at <= clock_timestamp() - kept), true) as is_idle
+    from "holdfast".lock l
+    where l.prune_at <= clock_timestamp() order by l.prune_at limit max_rows for update skip locked
   ), gone as (
     delete from "holdfast".lock l using due d where d.is_idle and (l.tenant, l.resource) = (d.tenant, d.resource)
   ), stay as (
@@ -2441,8 +2447,10 @@ declare
   looked integer;
 begin
   with due as materialized (
-    select l.tenant, l.resource, coalesce(l.expires_at < clock_timestamp() - kept, true) as is_idle from "holdfast".lock_ephemeral l
-    where l.prune_at < clock_timestamp() order by l.prune_at limit max_rows for update skip locked
+    select l.tenant, l.resource,
+      coalesce(l.expires_at < clock_timestamp() - kept or (l.owner is null and l.expires_at <= clock_timestamp() - kept), true) as is_idle
+    from "holdfast".lock_ephemeral l
+    where l.prune_at <= clock_timestamp() order by l.prune_at limit max_rows for update skip locked
   ), gone as (
     delete from "holdfast".lock_ephemeral l using due d where d.is_idle and (l.tenant, l.resource) = (d.tenant, d.resource)
   ), stay as (

@@ -4,6 +4,7 @@ export type { AppOptions, QueueOptions, ResourceReplacement, WorkerOptions } fro
 export { createLogger, type LoggerOptions, type LogLevel, type LogStream } from './app/logger.ts'
 export type { DryRun, ProduceOptions } from './app/produce.ts'
 export type { BackoffPolicy, ExponentialBackoff, FixedBackoff } from './base/backoff.ts'
+export type { Durability } from './base/durability.ts'
 export * from './base/errors.ts'
 export type { EventListener, EventMap, EventName, Events, JobFacts } from './base/events.ts'
 export { limits } from './base/limits.ts'
@@ -72,7 +73,7 @@ export type {
 } from './keys/keys.ts'
 export type { ListLocksOptions, LockPage } from './locks/list-locks.ts'
 export type { Lock, LockCallOptions, LockMembers } from './locks/lock.ts'
-export type { AcquireOptions, Durability, LockId, LockInfo, LockPlaceOptions } from './locks/lock-options.ts'
+export type { AcquireOptions, LockId, LockInfo, LockPlaceOptions } from './locks/lock-options.ts'
 export type { ForceReleased, ForceReleaseOptions, Locks } from './locks/locks.ts'
 export type { MigrateResult } from './migrations/migrate.ts'
 export {

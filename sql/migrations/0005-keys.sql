@@ -686,7 +686,7 @@ language sql volatile set search_path = pg_catalog, pg_temp as $function$
   select coalesce(array_agg(distinct l.virtualtransaction), '{}'), min(l.objid::bigint)::integer from pg_locks l
   where l.locktype = 'advisory' and l.objsubid = 2 and l.granted
     and l.database = (select d.oid from pg_database d where d.datname = current_database())
-    and l.classid::bigint = (hashtext(case when ephemeral then 'holdfast ephemeral keys ' else 'holdfast keys ' end || :schema_literal)::bigint
+    and l.classid::bigint = (hashtext(case when ephemeral then 'holdfast ephemeral_keys ' else 'holdfast keys ' end || :schema_literal)::bigint
       & 4294967295)
 $function$;
 
@@ -817,7 +817,7 @@ begin
     select nextval(':schema.{}key_place_seq'), g.revision, pg_current_xact_id(), greatest(at, g.modified_at), g.modified_at,
       g.expires_at, 'expired', true, g.tenant, g.key
     from gone g
-    returning key_change.tenant, key_change.key
+    returning {}key_change.tenant, {}key_change.key
   )
   select count(*), count(*) filter (where exists (select from :schema.key_watcher w
     where w.expires_at > at and w.ephemeral = key_sweep.ephemeral and w.tenant = l.tenant and starts_with(l.key, w.prefix)))

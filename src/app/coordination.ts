@@ -24,9 +24,9 @@ export class Coordination {
   /** For the areas, and for the command. */
   readonly reach: Reach
   readonly hints: Hints
+  readonly scripts: Scripts
   readonly sequences: Sequences
   readonly locks: Locks
-  readonly scripts: Scripts
   readonly keys: Keys
 
   constructor(options: CoordinationOptions) {
@@ -38,9 +38,9 @@ export class Coordination {
       requireOutside: () => transactions.requireOutside(),
     })
     this.hints = new Hints({ driver, channel: hintChannelOf(database.schema), listens: !pooler })
+    this.scripts = new Scripts(this.reach)
     this.sequences = new Sequences(this.reach)
     this.locks = new Locks({ reach: this.reach, hints: this.hints })
-    this.scripts = new Scripts(this.reach)
     this.keys = new Keys({ reach: this.reach, hints: this.hints })
   }
 

@@ -37,6 +37,8 @@ export interface CommandInput<A extends ArgsDef> {
   readonly args: ParsedArgs<A & typeof commonArgs>
   /** What was given without a name, where the command takes a list of it. */
   readonly list: readonly string[]
+  /** Every value of an option that may be given more than once, in order. */
+  readonly every: (option: string) => readonly string[]
   readonly output: Output
 }
 
@@ -64,7 +66,8 @@ export function command<const A extends ArgsDef>(spec: CommandSpec<A>): CommandD
       requireKnown(spec, args, context.rawArgs, context.args)
       const color = parsed['color'] !== false && process.stdout.isTTY === true && !process.env['NO_COLOR']
       const output = new Output({ json: parsed['json'] === true, color })
-      await spec.run({ args: parsed, list: spec.list ? parsed._ : [], output })
+      const every = (option: string) => valuesOf(context.rawArgs, option)
+      await spec.run({ args: parsed, list: spec.list ? parsed._ : [], every, output })
     },
   }) as CommandDef<ArgsDef>
 }
@@ -92,6 +95,17 @@ function requireKnown<A extends ArgsDef>(
     throw usageError(`"${parsed._[positionals]}" is one argument too many; ${help}`)
   if (spec.list && !spec.list.optional && parsed._.length === 0)
     throw usageError(`${spec.list.of} is missing; ${help}`)
+}
+
+/** citty keeps the last value of an option. */
+function valuesOf(rawArgs: readonly string[], option: string): readonly string[] {
+  const end = rawArgs.indexOf('--')
+  const args = end === -1 ? rawArgs : rawArgs.slice(0, end)
+  return args.flatMap((arg, index) => {
+    if (arg.startsWith(`--${option}=`)) return [arg.slice(option.length + 3)]
+    const value = args[index + 1]
+    return arg === `--${option}` && value !== undefined ? [value] : []
+  })
 }
 
 function kebab(name: string): string {

@@ -3,7 +3,7 @@ import { HoldfastError } from '../base/errors.ts'
 import { CliError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
 
-const USAGE_CODES: readonly string[] = ['INVALID_ARGUMENT', 'COMPOSITION', 'FOLDER_LOCKED']
+const USAGE_CODES: readonly string[] = ['INVALID_ARGUMENT', 'COMPOSITION', 'FOLDER_LOCKED', 'SCRIPT_SYNTAX']
 
 /** How the process ends for an error. */
 export function exitCodeOf(error: unknown): number {

@@ -1,10 +1,8 @@
 import { checkInstant, checkKey, checkName, checkNumber, checkOneOf } from '../base/check.ts'
+import type { Durability } from '../base/durability.ts'
 import { InvalidArgumentError } from '../base/errors.ts'
 import { limits } from '../base/limits.ts'
 import { KeyHold } from './key-hold.ts'
-
-/** Whether keys outlive a crash of the server. Two name spaces: a key may be in both, with revisions of its own. */
-export type Durability = 'persistent' | 'ephemeral'
 
 /** What every call on keys takes. */
 export interface KeyOptions {

@@ -10,7 +10,7 @@ import type { Call } from './provider.ts'
  *
  *     POST /call   { idempotencyKey, … }  → a receipt
  *     GET  /find?idempotencyKey=…         → the receipt, or 404
- *     POST /hold   { slot, withinMs }     → the next call of that slot, taken and not answered; 404 if none came
+ *     POST /hold   { pid, withinMs }      → the next call of that process, taken and not answered; 404 if none came
  */
 
 const settings = JSON.parse(process.env['CHAOS'] ?? '{}') as { readonly history: string }
@@ -18,7 +18,7 @@ const note = openHistory(settings.history)
 listenToTest()
 
 const receipts = new Map<string, { readonly receipt: string }>()
-const holds = new Map<string, (call: Call) => void>()
+const holds = new Map<number, (call: Call) => void>()
 
 const server = http.createServer((request, response) => {
   void answer(request).then(
@@ -37,8 +37,7 @@ async function answer(request: http.IncomingMessage): Promise<unknown> {
   const url = new URL(request.url ?? '', 'http://provider')
   if (url.pathname === '/find') return find(url.searchParams.get('idempotencyKey') ?? '')
   const body: unknown = JSON.parse(await textOf(request))
-  if (url.pathname === '/hold')
-    return await hold(body as { readonly slot: string; readonly withinMs: number })
+  if (url.pathname === '/hold') return await hold(body as { readonly pid: number; readonly withinMs: number })
   return take(body as Call)
 }
 
@@ -47,9 +46,9 @@ function take(call: Call): unknown {
   note('call', { ...call, deduplicated: known !== undefined })
   const receipt = known ?? { receipt: `receipt ${receipts.size + 1}` }
   receipts.set(call.idempotencyKey, receipt)
-  const held = holds.get(call.slot)
+  const held = holds.get(call.pid)
   if (held === undefined) return receipt
-  holds.delete(call.slot)
+  holds.delete(call.pid)
   held(call)
   return 'held'
 }
@@ -60,13 +59,14 @@ function find(idempotencyKey: string): unknown {
   return receipt
 }
 
-async function hold({ slot, withinMs }: { readonly slot: string; readonly withinMs: number }) {
+/** By process and not by slot: the next process of a slot would wait for its answer for ever. */
+async function hold({ pid, withinMs }: { readonly pid: number; readonly withinMs: number }) {
   return await new Promise<Call | undefined>((resolve) => {
     const timer = setTimeout(() => {
-      holds.delete(slot)
+      holds.delete(pid)
       resolve(undefined)
     }, withinMs)
-    holds.set(slot, (call) => {
+    holds.set(pid, (call) => {
       clearTimeout(timer)
       resolve(call)
     })

@@ -50,9 +50,9 @@ export class ProviderDouble {
     return this.#history.read()
   }
 
-  /** The next call of that slot: it is taken, and its caller is left without an answer. */
-  async hold(slot: string, withinMs: number): Promise<Call | undefined> {
-    const body = JSON.stringify({ slot, withinMs })
+  /** The next call of that process: it is taken, and its caller is left without an answer. */
+  async hold(pid: number, withinMs: number): Promise<Call | undefined> {
+    const body = JSON.stringify({ pid, withinMs })
     const answer = await fetch(`${this.url}/hold`, { method: 'POST', body })
     return answer.ok ? ((await answer.json()) as Call) : undefined
   }

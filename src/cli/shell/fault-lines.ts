@@ -1,7 +1,6 @@
 import { oneLine } from '../../base/one-line.ts'
-import { ScriptAbortedError, ScriptError, ScriptThrownError } from '../../scripts/errors.ts'
-import { excerptOf } from '../../scripts/place.ts'
 import { errorText } from '../error-text.ts'
+import { scriptExcerpt } from '../script-excerpt.ts'
 import type { Paint } from './paint.ts'
 
 /** Reason of the signal when Ctrl-C was pressed. */
@@ -25,20 +24,10 @@ export function faultLines(
   mask: (text: string) => string,
 ): readonly string[] {
   if (error instanceof CancelledError) return [paint.refused(error.message)]
-  const text = mask(`${errorText(error)}${excerptFor(error, script)}`)
+  // A syntax error has its excerpt in its message; one at run time knows its line only.
+  const excerpt = scriptExcerpt(error, script)
+  const text = mask(excerpt === undefined ? errorText(error) : `${errorText(error)}\n${excerpt}`)
   // Each line for itself: the mark has to stay below its place.
   const [first = '', ...rest] = text.split('\n').map((line) => oneLine(line))
   return [paint.error(first), ...rest]
-}
-
-/** A syntax error has its excerpt in its message; one at run time knows its line only. */
-function excerptFor(error: unknown, script: string): string {
-  const isOfScript =
-    error instanceof ScriptError || error instanceof ScriptThrownError || error instanceof ScriptAbortedError
-  const line = isOfScript ? (error as { readonly line?: number }).line : undefined
-  if (line === undefined) return ''
-  const before = script.split('\n').slice(0, line - 1)
-  const start = before.reduce((length, each) => length + each.length + 1, 0)
-  const indent = /^[ \t]*/.exec(script.slice(start))?.[0].length ?? 0
-  return start > script.length ? '' : `\n${excerptOf(script, start + indent)}`
 }

@@ -1,7 +1,8 @@
 import { at, span } from '../../admin/time-text.ts'
+import type { Durability } from '../../base/durability.ts'
 import { oneName, requireCount } from './arguments.ts'
 import type { Paint } from './paint.ts'
-import type { Durability, ShellChange, ShellEntry } from './services.ts'
+import type { ShellChange, ShellEntry } from './services.ts'
 import type { Call, ShellCommand } from './shell-command.ts'
 
 const SHOWN = 200

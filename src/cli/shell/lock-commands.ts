@@ -1,9 +1,10 @@
 import { span } from '../../admin/time-text.ts'
+import type { Durability } from '../../base/durability.ts'
 import { limits } from '../../base/limits.ts'
 import { CliError } from '../cli-error.ts'
 import { numberOption } from '../command.ts'
 import { oneName, requireCount } from './arguments.ts'
-import type { Durability, ShellLockInfo } from './services.ts'
+import type { ShellLockInfo } from './services.ts'
 import type { Call, ShellCommand } from './shell-command.ts'
 
 /** Locks that `locks` shows at most: pages are read until so many have the prefix. */

@@ -1,3 +1,4 @@
+import type { Durability } from '../../base/durability.ts'
 import type { Sequences } from '../../sequences/sequences.ts'
 
 /** A lock that the shell has, as `app.locks.acquire` gives it. */
@@ -15,8 +16,6 @@ export interface ShellLockInfo {
   readonly fencingToken: bigint
   readonly expiresAt: Date
 }
-
-export type Durability = 'persistent' | 'ephemeral'
 
 export interface ShellLocks {
   acquire(

@@ -24,9 +24,9 @@ export async function killWorker(stage: Stage, random: Random): Promise<void> {
 export async function killAfterCall(stage: Stage, random: Random): Promise<void> {
   await withWorker(stage, random, async (slot) => {
     const { life } = slot
-    const held = await stage.provider.hold(slot.name, 4000)
-    // Another process may have come in its place meanwhile: a pill ends one at any time.
-    if (held?.pid !== life.pid || !slot.alive) return
+    const held = await stage.provider.hold(life.pid, 4000)
+    // A pill may have ended the process meanwhile, and another come in its place.
+    if (held === undefined || slot.life !== life || !slot.alive) return
     const atMs = machineMs()
     await slot.kill()
     stage.counts.kills += 1
