@@ -2,6 +2,7 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
+import { root } from '../support/migrated.ts'
 import { CliProject } from './cli-project.ts'
 
 let project: CliProject
@@ -97,6 +98,23 @@ describe('holdfast shell with piped input', () => {
     expect(withoutTimes(stdout)).toEqual(ANSWERS)
     expect(code).toBe(0)
     expect(await db.sql('select from holdfast.lock_ephemeral where owner is not null')).toEqual([])
+  })
+
+  it('answers as the guide shows it', async () => {
+    await using fresh = await createDatabase()
+    const guide = fs.readFileSync(path.join(root, 'docs/guides/shell.md'), 'utf8')
+    const shown = /holdfast> [\s\S]*?(?=```)/.exec(guide)?.[0] ?? ''
+    const prompt = /^(?:holdfast| {5}\.\.\.)> /
+    const lines = shown.trimEnd().split('\n')
+    const inputs = lines.filter((line) => prompt.test(line)).map((line) => line.replace(prompt, ''))
+    expect(inputs.length).toBeGreaterThan(10)
+    const { stdout, stderr } = await shell(fresh.url, `${inputs.join('\n')}\n`, '--continue')
+    const answers = lines
+      .filter((line) => !prompt.test(line))
+      .map((line) => line.replace(/ {2}[\d.]+ m?s$/, ''))
+      .join('\n')
+    // Errors go to a stream of their own, and the guide has them last.
+    expect(withoutTimes(stdout + stderr)).toEqual(withoutTimes(answers))
   })
 
   it('runs the same on an embedded database in memory, which it makes', async () => {

@@ -66,11 +66,7 @@ class Fake implements ShellServices {
         more: false,
       }),
     revisions: async (key) => await Promise.resolve(this.entries.filter((entry) => entry.key === key)),
-    async *watch(prefix, { signal }) {
-      yield { kind: 'set', key: `${prefix}1`, revision: 0n, value: 'x' }
-      yield { kind: 'deleted', key: `${prefix}1`, revision: 1n }
-      await new Promise((resolve) => signal.addEventListener('abort', resolve))
-    },
+    watch: async (prefix, { signal }) => await Promise.resolve(changes(prefix, signal)),
   }
 
   readonly script: ShellServices['script'] = async (text, params, { signal }) => {
@@ -86,6 +82,12 @@ class Fake implements ShellServices {
   #info(resource: string, { owner, token }: { owner: string; token: bigint }) {
     return { resource, owner, fencingToken: token, expiresAt: new Date(Date.now() + 60_500) }
   }
+}
+
+async function* changes(prefix: string, signal: AbortSignal) {
+  yield { kind: 'set', key: `${prefix}1`, revision: 0n, value: 'x' }
+  yield { kind: 'deleted', key: `${prefix}1`, revision: 1n }
+  await new Promise((resolve) => signal.addEventListener('abort', resolve))
 }
 
 function open(options: { readonly color?: boolean; readonly timings?: boolean } = {}) {
