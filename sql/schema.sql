@@ -708,6 +708,7 @@ create or replace function holdfast.create_sequence(tenant text, name text, init
  RETURNS record
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
 AS $function$
 begin
   -- Again if it is deleted between the two statements.
@@ -729,6 +730,7 @@ create or replace function holdfast.draw_values(tenant text, name text, count bi
  RETURNS record
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
 AS $function$
 declare
   own_id bigint;
@@ -2467,6 +2469,7 @@ create or replace function holdfast.prune_sequence_requests(max_rows integer DEF
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
 AS $function$
   with past as (
     select r.sequence_id, r.key from "holdfast".sequence_request r where r.drawn_at < now() - interval '10 minutes'
