@@ -35,14 +35,16 @@ const metIn = {
   errorHistory: 'fixed',
   noteBytes: 'fixed',
   nameBytes: 'names everywhere',
-  uniqueKeyBytes: '`uniqueKey`, `idempotencyKey` of `enqueue`, `key` of `ctx.effect`, `app.sequences`',
+  uniqueKeyBytes:
+    '`uniqueKey`, `idempotencyKey` of `enqueue`, `key` of `ctx.effect`, resource and `owner` of locks, names of sequences',
   schemaBytes: '`schema` of `defineApp`',
   completedRetentionDays: '`retention` of `defineApp`, `holdfast jobs prune`',
   cancelledRetentionDays: '`retention` of `defineApp`, `holdfast jobs prune`',
   discardedRetentionDays: '`holdfast jobs prune --state discarded`',
   idempotencyHours: 'fixed',
   bulkCount: '`enqueueMany`',
-  pageRows: '`holdfast jobs list`, `holdfast effects list`, `app.sequences.list`',
+  pageRows:
+    '`holdfast jobs list`, `effects list`, `locks list`, `sequences list`; `locks.list`, `sequences.list`',
   effectWaitMs: '`waitMs` of `ctx.effect`',
   effectHoldMs: '`holdMs` of `app.effect`',
   effectRetentionDays: '`retention.effectDays` of `defineApp`',
@@ -50,8 +52,9 @@ const metIn = {
   effectResultBytes: 'fixed',
   contextBytes: 'fixed',
   sequenceBlock: '`app.sequences.cached`',
-  waitMs: 'later',
-  retryMs: 'later',
+  lockLeaseMs: '`leaseMs` of `locks.acquire`, `extend`',
+  waitMs: '`locks.acquire`',
+  retryMs: '`locks.acquire`',
 }
 
 register()
