@@ -4,6 +4,7 @@ export type { AppOptions, QueueOptions, ResourceReplacement, WorkerOptions } fro
 export { createLogger, type LoggerOptions, type LogLevel, type LogStream } from './app/logger.ts'
 export type { DryRun, ProduceOptions } from './app/produce.ts'
 export type { BackoffPolicy, ExponentialBackoff, FixedBackoff } from './base/backoff.ts'
+export type { Durability } from './base/durability.ts'
 export * from './base/errors.ts'
 export type { EventListener, EventMap, EventName, Events, JobFacts } from './base/events.ts'
 export { limits } from './base/limits.ts'
@@ -44,9 +45,35 @@ export type { ContextData, EnqueueAnswer, EnqueueOptions } from './jobs/enqueue-
 export type { JobEnd, JobHandle, JobProgress, JobSnapshot } from './jobs/job-handle.ts'
 export type { JobState } from './jobs/state.ts'
 export type { Transaction } from './jobs/transaction.ts'
+export { KeyHoldExpiredError, KeyValueError } from './keys/errors.ts'
+export type { KeyEntry } from './keys/key-entry.ts'
+export type { KeyHold } from './keys/key-hold.ts'
+export type { KeyPage, KeySelection, ListOptions } from './keys/key-list.ts'
+export type {
+  DeleteOptions,
+  GetOptions,
+  KeyConditions,
+  KeyOptions,
+  KeyToSet,
+  ReadOptions,
+  SetOptions,
+} from './keys/key-options.ts'
+export type { KeyChange, KeyWatch } from './keys/key-watch.ts'
+export type {
+  DeleteAnswer,
+  ExtendAnswer,
+  HoldOptions,
+  IncrementAnswer,
+  KeyRevision,
+  Keys,
+  RevisionsOptions,
+  SetAnswer,
+  Watched,
+  WatchOptions,
+} from './keys/keys.ts'
 export type { ListLocksOptions, LockPage } from './locks/list-locks.ts'
 export type { Lock, LockCallOptions, LockMembers } from './locks/lock.ts'
-export type { AcquireOptions, Durability, LockId, LockInfo, LockPlaceOptions } from './locks/lock-options.ts'
+export type { AcquireOptions, LockId, LockInfo, LockPlaceOptions } from './locks/lock-options.ts'
 export type { ForceReleased, ForceReleaseOptions, Locks } from './locks/locks.ts'
 export type { MigrateResult } from './migrations/migrate.ts'
 export {

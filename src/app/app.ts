@@ -10,6 +10,7 @@ import { Enqueuer, type JobToEnqueue } from '../jobs/enqueue.ts'
 import type { EnqueueAnswer, EnqueueOptions } from '../jobs/enqueue-options.ts'
 import { JobHandle } from '../jobs/job-handle.ts'
 import type { Transaction } from '../jobs/transaction.ts'
+import type { Keys } from '../keys/keys.ts'
 import type { Locks } from '../locks/locks.ts'
 import { type MigrateResult, migrate, requireVersion } from '../migrations/migrate.ts'
 import type { Producer, ProducerInput, ProducerResult } from '../producers/define-producer.ts'
@@ -52,8 +53,6 @@ export class App {
   /** Where to listen for what happens: see {@link EventMap}. */
   readonly events: Events
   readonly composition: Composition
-  /** Numbers that are given once each. */
-  readonly sequences: Sequences
   readonly #options: AppOptions
   readonly #driver: Driver
   readonly #database: Database
@@ -86,7 +85,6 @@ export class App {
       events: this.#events,
       pooler: pooler === true,
     })
-    this.sequences = this.#coordination.sequences
     this.#upkeep = new Upkeep({
       driver: this.#driver,
       database: this.#database,
@@ -222,6 +220,16 @@ export class App {
     return await performOutside(services, name, options, fn)
   }
 
+  /** Locks with leases and fencing tokens. */
+  get locks(): Locks {
+    return this.#coordination.locks
+  }
+
+  /** Numbers that are given once each: one at a time or in ranges, in order and without gaps, or from memory. */
+  get sequences(): Sequences {
+    return this.#coordination.sequences
+  }
+
   /**
    * Runs a script over keys in the database, in one round trip: all of it takes effect, or nothing. Keys that it names are
    * locked before it starts, so that it is as if it ran alone. The language is described in the reference of scripts.
@@ -251,9 +259,9 @@ export class App {
     return await this.#coordination.scripts.run(text, params, options)
   }
 
-  /** Locks with leases and fencing tokens. */
-  get locks(): Locks {
-    return this.#coordination.locks
+  /** Keys with values, revisions and history, in the application's database. */
+  get keys(): Keys {
+    return this.#coordination.keys
   }
 
   /** A handle on a job by its id: its state, its end, cancelling it. Reads nothing yet. */

@@ -4,6 +4,7 @@ import type { Driver } from '../driver/driver.ts'
 import { Hints } from '../driver/hints.ts'
 import type { Database } from '../driver/operation.ts'
 import { Reach } from '../driver/reach.ts'
+import { Keys } from '../keys/keys.ts'
 import { Locks } from '../locks/locks.ts'
 import { Scripts } from '../scripts/scripts.ts'
 import { Sequences } from '../sequences/sequences.ts'
@@ -26,6 +27,7 @@ export class Coordination {
   readonly scripts: Scripts
   readonly sequences: Sequences
   readonly locks: Locks
+  readonly keys: Keys
 
   constructor(options: CoordinationOptions) {
     const { driver, database, transactions, pooler } = options
@@ -39,10 +41,12 @@ export class Coordination {
     this.scripts = new Scripts(this.reach)
     this.sequences = new Sequences(this.reach)
     this.locks = new Locks({ reach: this.reach, hints: this.hints })
+    this.keys = new Keys({ reach: this.reach, hints: this.hints })
   }
 
   async close(): Promise<void> {
     await this.locks.close()
+    this.keys.close()
     await this.hints.close()
   }
 }

@@ -39,6 +39,8 @@ export type ErrorCode =
   | 'SCRIPT_ABORTED'
   | 'SCRIPT_VALUE'
   | 'DRAIN'
+  | 'KEY_VALUE'
+  | 'KEY_HOLD_EXPIRED'
 
 /** What the failed call changed in the database: nothing, or perhaps all it was to change. */
 export type Changed = 'nothing' | 'unknown'

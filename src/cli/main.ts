@@ -15,6 +15,9 @@ import { jobsMove } from './commands/jobs-move.ts'
 import { jobsPrune } from './commands/jobs-prune.ts'
 import { jobsRetry } from './commands/jobs-retry.ts'
 import { jobsShow } from './commands/jobs-show.ts'
+import { locksList } from './commands/locks-list.ts'
+import { locksRelease } from './commands/locks-release.ts'
+import { locksShow } from './commands/locks-show.ts'
 import { manifest } from './commands/manifest.ts'
 import { migrate } from './commands/migrate.ts'
 import { queuesList } from './commands/queues-list.ts'
@@ -27,6 +30,7 @@ import { sequencesGet } from './commands/sequences-get.ts'
 import { sequencesList } from './commands/sequences-list.ts'
 import { sequencesNext } from './commands/sequences-next.ts'
 import { sequencesReserve } from './commands/sequences-reserve.ts'
+import { shell } from './commands/shell.ts'
 import { status } from './commands/status.ts'
 import { worker } from './commands/worker.ts'
 import { errorText, exitCodeOf } from './error-text.ts'
@@ -60,11 +64,12 @@ const sequenceCommands = {
   delete: sequencesDelete,
   list: sequencesList,
 }
+const lockCommands = { list: locksList, show: locksShow, release: locksRelease }
 const queueCommands = { list: queuesList, pause: queuesPause, resume: queuesResume }
 
 // Maps, not objects: `holdfast constructor` is no command.
 const commands = new Map<string, Command>(
-  Object.entries({ dev, check, migrate, worker, status, manifest, 'crash-test': crashTest, script }),
+  Object.entries({ dev, check, migrate, worker, status, shell, script, manifest, 'crash-test': crashTest }),
 )
 const groups = new Map<string, Group>([
   [
@@ -76,6 +81,14 @@ const groups = new Map<string, Group>([
     {
       description: 'Look at effects on the outside, and decide about those in doubt',
       commands: new Map(Object.entries(effectCommands)),
+    },
+  ],
+  [
+    'locks',
+    {
+      description: 'Look at locks, and take one from a holder that is gone',
+      commands: new Map(Object.entries(lockCommands)),
+      otherwise: locksList,
     },
   ],
   [

@@ -15,10 +15,13 @@ interface ParamTypes {
   instant: Date
   /** JSON text, made by `base/json.ts`. Stored digit for digit. */
   json: string
+  bytes: Uint8Array
   'text[]': readonly (string | null)[]
+  'bytes[]': readonly (Uint8Array | null)[]
+  'bool[]': readonly (boolean | null)[]
   'int2[]': readonly number[]
   'int4[]': readonly number[]
-  'int8[]': readonly (bigint | string)[]
+  'int8[]': readonly (bigint | string | null)[]
 }
 
 /** What a column of a PostgreSQL type becomes in TypeScript. */
@@ -34,6 +37,8 @@ interface ColumnTypes {
   instant: Date
   /** Selected as `x::text` and parsed here, so that every driver gives the same value. */
   json: unknown
+  /** Selected as `encode(x, 'hex')`: no `bytea_output` or driver can change it. */
+  bytes: Uint8Array
 }
 
 type Nullable<T extends string> = T | `${T}?`
@@ -126,9 +131,7 @@ export async function run<P extends Record<string, ParamType>, C extends Record<
   params: ParamValues<P>,
 ): Promise<readonly RowOf<C>[]> {
   const { text, name } = op.statement(db.schema)
-  const values = Object.keys(op.params).map((param) =>
-    encode(op.params[param] as ParamType, (params as Record<string, unknown>)[param]),
-  )
+  const values = Object.keys(op.params).map((param) => encode((params as Record<string, unknown>)[param]))
   const rows = await db.queryable.query(text, values, {
     ...(db.prepare ? { name } : {}),
     deadlineMs: op.deadlineMs ?? DEFAULT_DEADLINE_MS,
@@ -159,18 +162,26 @@ function castPlaceholder(position: number, type: ParamType): string {
   const base = type.replace('?', '')
   if (base === 'text') return `$${position}::text`
   if (base === 'instant') return `to_timestamp($${position}::text::float8 / 1000)`
-  return `$${position}::text::${base}`
+  return `$${position}::text::${base.replace('bytes', 'bytea')}`
 }
 
-function encode(type: ParamType, value: unknown): WireValue {
+function encode(value: unknown): WireValue {
   if (value === null || value === undefined) return null
-  if (Array.isArray(value)) {
-    return type.startsWith('text')
-      ? `{${value.map((item: string | null) => (item === null ? 'null' : `"${item.replace(/["\\]/g, '\\$&')}"`)).join(',')}}`
-      : `{${value.join(',')}}`
-  }
+  if (value instanceof Uint8Array) return toHex(value)
+  if (Array.isArray(value)) return `{${value.map((item) => encodeItem(item)).join(',')}}`
   if (value instanceof Date) return String(value.getTime())
   return String(value as string | number | bigint | boolean)
+}
+
+function encodeItem(item: string | number | bigint | boolean | Uint8Array | null): string {
+  if (item === null) return 'null'
+  if (typeof item === 'string') return `"${item.replace(/["\\]/g, '\\$&')}"`
+  return item instanceof Uint8Array ? `"\\${toHex(item)}"` : String(item)
+}
+
+/** As PostgreSQL reads `bytea`, whatever `bytea_output` says. */
+function toHex(bytes: Uint8Array): string {
+  return `\\x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')}`
 }
 
 function decodeRow<C extends Record<string, ColumnType>>(columns: C, row: RawRow): RowOf<C> {
@@ -195,6 +206,8 @@ function decode(type: ColumnType, value: unknown): unknown {
       return value === true || value === 't'
     case 'int8[]':
       return (value as string).length === 2 ? [] : (value as string).slice(1, -1).split(',')
+    case 'bytes':
+      return Buffer.from(value as string, 'hex')
     case 'json':
       return typeof value === 'string' ? JSON.parse(value) : value
     default:

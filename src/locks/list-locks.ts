@@ -1,8 +1,9 @@
 import { checkName, checkNumber } from '../base/check.ts'
+import type { Durability } from '../base/durability.ts'
 import { InvalidArgumentError } from '../base/errors.ts'
 import { limits } from '../base/limits.ts'
 import { type Database, run } from '../driver/operation.ts'
-import { checkLock, type Durability, type LockInfo } from './lock-options.ts'
+import { checkLock, type LockInfo } from './lock-options.ts'
 import { type ListedLock, listEphemeralLocks, listLocks as listPersistentLocks } from './sql/list-locks.ts'
 
 /** Options of `app.locks.list`. */

@@ -1,13 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { checkKey, checkName, checkNumber, checkOneOf } from '../base/check.ts'
+import type { Durability } from '../base/durability.ts'
 import { InvalidArgumentError } from '../base/errors.ts'
 import { limits } from '../base/limits.ts'
-
-/**
- * `persistent`: the lock survives a crash of the server. `ephemeral`: a crash frees it, and it costs less. Two name spaces:
- * the same resource may be locked in both.
- */
-export type Durability = 'persistent' | 'ephemeral'
 
 /** What names a lock. */
 export interface LockId {

@@ -12,6 +12,7 @@ const columnTypes: Readonly<Record<string, readonly string[]>> = {
   instant: ['bigint'],
   'int8[]': ['text'],
   json: ['text', 'json'],
+  bytes: ['text'],
 }
 
 const snake = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)

@@ -67,8 +67,8 @@ export class History {
    * same one as before is kept once.
    */
   add(input: string): void {
-    const entry = joined(input)
-    if (entry.trim() === '' || entry.length > MAX_LENGTH || CONTROL.test(entry)) return
+    const entry = joined(input).trimEnd()
+    if (entry === '' || entry.length > MAX_LENGTH || CONTROL.test(entry)) return
     if (this.#entries.at(-1) === entry) return
     this.#entries.push(entry)
     if (this.#entries.length > HISTORY_SIZE) this.#entries.shift()

@@ -46,6 +46,7 @@ export async function runInteractive(options: InteractiveOptions): Promise<void>
   const recall = new Recall(terminal, history)
   let running: AbortController | undefined
   terminal.on('SIGINT', () => {
+    lines.drop()
     if (running) return running.abort(new CancelledError())
     const isEmpty = terminal.line === '' && buffer.pending === ''
     dropLine(terminal)
@@ -108,6 +109,11 @@ class LineQueue {
       this.#isClosed = true
       this.#wake?.()
     })
+  }
+
+  /** Forgets the lines that nobody has asked for. */
+  drop(): void {
+    this.#lines.length = 0
   }
 
   get waiting(): boolean {

@@ -1,7 +1,8 @@
 import { at, span } from '../../admin/time-text.ts'
+import type { Durability } from '../../base/durability.ts'
 import { oneName, requireCount } from './arguments.ts'
 import type { Paint } from './paint.ts'
-import type { Durability, ShellChange, ShellEntry } from './services.ts'
+import type { ShellChange, ShellEntry } from './services.ts'
 import type { Call, ShellCommand } from './shell-command.ts'
 
 const SHOWN = 200
@@ -58,9 +59,12 @@ async function revisions({ args, session, paint }: Call): Promise<readonly strin
   )
 }
 
-function typed({ session, paint }: Call): readonly string[] {
+/** Printed at once: nobody wants to know how long it took. */
+function typed({ session, paint, print }: Call): readonly string[] {
   const inputs = session.inputs()
-  return inputs.length === 0 ? [paint.refused('nothing yet')] : inputs.map((input) => paint.value(input))
+  if (inputs.length === 0) return [paint.refused('nothing yet')]
+  for (const input of inputs) print(paint.value(input))
+  return []
 }
 
 async function watch({ args, session, paint, signal, print }: Call): Promise<readonly string[]> {
@@ -84,7 +88,8 @@ function entryLine({ key, revision, value, expiresAt }: ShellEntry, paint: Paint
 
 function changeLine({ key, revision, value, kind }: ShellChange, paint: Paint): string {
   const what = kind === 'set' || kind === 'extended' ? paint.done(kind) : paint.refused(kind)
-  const after = kind === 'set' ? ` ${valueOf(value, paint)}` : ''
+  if (key === undefined || revision === undefined) return what
+  const after = value === undefined ? '' : ` ${paint.value(value)}`
   return `${paint.revision(revision)} ${what} ${paint.strong(paint.value(key))}${after}`
 }
 

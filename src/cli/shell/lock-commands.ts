@@ -1,9 +1,10 @@
 import { span } from '../../admin/time-text.ts'
+import type { Durability } from '../../base/durability.ts'
 import { limits } from '../../base/limits.ts'
 import { CliError } from '../cli-error.ts'
 import { numberOption } from '../command.ts'
 import { oneName, requireCount } from './arguments.ts'
-import type { Durability, ShellLockInfo } from './services.ts'
+import type { ShellLockInfo } from './services.ts'
 import type { Call, ShellCommand } from './shell-command.ts'
 
 /** Locks that `locks` shows at most: pages are read until so many have the prefix. */
@@ -76,7 +77,7 @@ async function take({ args, session, paint }: Call, durability: Durability): Pro
 async function extend({ args, session, paint }: Call, durability: Durability): Promise<readonly string[]> {
   const { resource, leaseMs } = resourceAndMs(args)
   const lock = requireLock(session.lock(resource, durability), resource)
-  const isExtended = await lock.extend(leaseMs ?? 30_000)
+  const isExtended = await lock.extend(leaseMs ?? limits.lockLeaseMs.default)
   if (!isExtended) session.forget(resource, durability)
   const answer = isExtended ? paint.done('extended') : paint.refused('lost')
   return [lock.fencingToken === undefined ? answer : `${paint.token(lock.fencingToken)} ${answer}`]
@@ -130,7 +131,7 @@ async function heldLocks({ session, signal }: Call, durability: Durability, pref
 function resourceAndMs(args: readonly string[]) {
   requireCount(args, 1, 2)
   const [resource = '', ms] = args
-  return { resource, leaseMs: ms === undefined ? undefined : numberOption('MS', ms, limits.leaseMs) }
+  return { resource, leaseMs: ms === undefined ? undefined : numberOption('MS', ms, limits.lockLeaseMs) }
 }
 
 function requireLock<T>(lock: T | undefined, resource: string): T {

@@ -1,8 +1,21 @@
-import { styleText } from 'node:util'
 import { oneLine } from '../../base/one-line.ts'
 
 /** How much of a value a terminal shows. */
 const SHOWN = 4000
+
+/**
+ * The sequences that turn a style on and off. By hand: `styleText` of newer releases of Node decides by itself, by standard
+ * output, whether to do anything.
+ */
+const STYLES = {
+  bold: [1, 22],
+  dim: [2, 22],
+  red: [31, 39],
+  green: [32, 39],
+  yellow: [33, 39],
+  magenta: [35, 39],
+  cyan: [36, 39],
+} as const
 
 /** Colours for what the shell writes; without colours, the text alone. Everything from outside is made safe for a terminal. */
 export class Paint {
@@ -54,8 +67,9 @@ export class Paint {
     return oneLine(shown) + (left > 0 ? this.faint(` … ${left} more characters`) : '')
   }
 
-  #style(style: 'cyan' | 'magenta' | 'green' | 'yellow' | 'red' | 'dim' | 'bold', text: string): string {
-    return this.#color ? styleText(style, text) : text
+  #style(style: keyof typeof STYLES, text: string): string {
+    const [on, off] = STYLES[style]
+    return this.#color ? `\u001b[${on}m${text}\u001b[${off}m` : text
   }
 }
 

@@ -1,3 +1,4 @@
+import type { Durability } from '../../base/durability.ts'
 import type { Sequences } from '../../sequences/sequences.ts'
 
 /** A lock that the shell has, as `app.locks.acquire` gives it. */
@@ -15,8 +16,6 @@ export interface ShellLockInfo {
   readonly fencingToken: bigint
   readonly expiresAt: Date
 }
-
-export type Durability = 'persistent' | 'ephemeral'
 
 export interface ShellLocks {
   acquire(
@@ -50,9 +49,13 @@ export interface ShellEntry {
   readonly modifiedAt: Date | undefined
 }
 
-/** One change that a watcher is told of. */
-export interface ShellChange extends Omit<ShellEntry, 'modifiedAt'> {
+/** One change that a watcher is told of; without a key: it has missed some. */
+export interface ShellChange {
   readonly kind: string
+  readonly key?: string
+  readonly revision?: bigint
+  /** What was set. */
+  readonly value?: string | undefined
 }
 
 export interface ShellKeys {

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
+import type { Durability } from '../../base/durability.ts'
 import { usageError } from '../cli-error.ts'
 import { closest } from './closest.ts'
 import { commandNamed, commands } from './commands.ts'
 import type { Paint } from './paint.ts'
 import { took } from './paint.ts'
 import { answerLines } from './script-lines.ts'
-import type { Durability, ScriptAnswer, ShellLock, ShellServices } from './services.ts'
+import type { ScriptAnswer, ShellLock, ShellServices } from './services.ts'
 import { statementWords } from './statement-words.ts'
 import { firstWord, wordsOf } from './words.ts'
 

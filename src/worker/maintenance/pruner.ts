@@ -3,6 +3,7 @@ import { pruneEffects } from '../../effects/sql/prune-effects.ts'
 import { pruneArchive } from '../../jobs/sql/prune-archive.ts'
 import { retireRange } from '../../jobs/sql/retire-range.ts'
 import { rotateIds } from '../../jobs/sql/rotate-ids.ts'
+import { pruneLocks } from '../../locks/sql/prune-locks.ts'
 import { pruneSequenceRequests } from '../../sequences/sql/prune-sequence-requests.ts'
 
 export interface Retention {
@@ -15,31 +16,34 @@ export interface Retention {
 }
 
 const PRUNE_AT_ONCE = 1000
+/** A resource that nobody has held for so long is forgotten. */
+const LOCK_KEPT_MS = 86_400_000
 /** Rounds of one call: the next one, a minute later, goes on. */
 const MAX_ROUNDS = 20
 
 /**
  * Forgets what is past its retention: closes the range of ids in use when it is old, drops the partitions of old
- * ranges, deletes single rows from the archive of what outlived its range, effects, and requests to sequences. Bounded; any worker may do it at any
- * time, the database lets one at a time.
+ * ranges, deletes single rows from the archive of what outlived its range, effects, requests to sequences, and resources
+ * that nobody locks. Bounded; any worker may do it at any time, the database lets one at a time.
  */
 export async function prune(database: Database, retention: Retention): Promise<void> {
   const { effectDays, ...ofJobs } = retention
+  const maxRows = PRUNE_AT_ONCE
   await runOne(database, rotateIds, {})
-  for (let round = 0; round < MAX_ROUNDS; round += 1) {
-    const { answer } = await runOne(database, retireRange, ofJobs)
-    if (answer !== 'retired') break
-  }
-  for (let round = 0; round < MAX_ROUNDS; round += 1) {
-    const { pruned } = await runOne(database, pruneArchive, { ...ofJobs, maxRows: PRUNE_AT_ONCE })
-    if (pruned < PRUNE_AT_ONCE) break
-  }
-  for (let round = 0; round < MAX_ROUNDS; round += 1) {
-    const { pruned } = await runOne(database, pruneEffects, { days: effectDays, maxRows: PRUNE_AT_ONCE })
-    if (pruned < PRUNE_AT_ONCE) break
-  }
-  for (let round = 0; round < MAX_ROUNDS; round += 1) {
-    const { pruned } = await runOne(database, pruneSequenceRequests, { maxRows: PRUNE_AT_ONCE })
-    if (pruned < PRUNE_AT_ONCE) break
+  await whileMore(async () => (await runOne(database, retireRange, ofJobs)).answer === 'retired')
+  await whileFull(async () => (await runOne(database, pruneArchive, { ...ofJobs, maxRows })).pruned)
+  await whileFull(async () => (await runOne(database, pruneEffects, { days: effectDays, maxRows })).pruned)
+  await whileFull(async () => (await runOne(database, pruneSequenceRequests, { maxRows })).pruned)
+  await whileFull(async () => (await runOne(database, pruneLocks, { keptMs: LOCK_KEPT_MS, maxRows })).looked)
+}
+
+/** Again while as many rows as may be were found. */
+async function whileFull(round: () => Promise<number>): Promise<void> {
+  await whileMore(async () => (await round()) >= PRUNE_AT_ONCE)
+}
+
+async function whileMore(round: () => Promise<boolean>): Promise<void> {
+  for (let rounds = 0; rounds < MAX_ROUNDS; rounds += 1) {
+    if (!(await round())) return
   }
 }
