@@ -10,6 +10,7 @@ import { errorOf } from './problem.ts'
 import { ScriptResult, type ScriptResultType, type ScriptValue } from './result.ts'
 import { runScript } from './sql/run-script.ts'
 
+/** How a script is run. */
 export interface ScriptOptions {
   /** A transaction of any known driver: the script is part of it, and if it fails, only the script is undone. */
   readonly tx?: unknown
