@@ -55,6 +55,14 @@ const metIn = {
   lockLeaseMs: '`leaseMs` of `locks.acquire`, `extend`',
   waitMs: '`locks.acquire`',
   retryMs: '`locks.acquire`',
+  scriptBytes: '`app.script`',
+  scriptNesting: '`app.script`',
+  scriptSteps: '`app.script`',
+  scriptItems: '`app.script`',
+  scriptTextBytes: '`app.script`',
+  scriptTimeoutMs: '`timeoutMs` of `app.script`',
+  scriptSleepMs: '`sleep` in a script',
+  lockWaitMs: '`lockWaitMs` of `app.script`',
 }
 
 register()

@@ -16,7 +16,8 @@ export function caseTable(to: 'upper' | 'lower'): string {
       if (point >= 0xd800 && point <= 0xdfff) continue
       const letter = String.fromCodePoint(point)
       const other = to === 'upper' ? letter.toUpperCase() : letter.toLowerCase()
-      if (other === letter || [...other].length !== 1 || letter === 'ı' || letter === 'İ') continue
+      const isOne = other.length === String.fromCodePoint(other.codePointAt(0) as number).length
+      if (other === letter || !isOne || letter === 'ı' || letter === 'İ') continue
       letters.push(letter)
       counterparts.push(other)
     }

@@ -177,11 +177,11 @@ class Compiler {
     this.#to.emit(set.line, Op.set, into, key, flags, value, ...registers)
   }
 
-  #if({ condition, then, otherwise, line }: If, isSeen: boolean): void {
+  #if({ condition, body, otherwise, line }: If, isSeen: boolean): void {
     const to = this.#to
     const truth = this.#expressions.compile(condition)
     const test = to.emit(line, Op.ifNot, truth, 0)
-    this.#statements(then, isSeen)
+    this.#statements(body, isSeen)
     if (otherwise.length === 0) {
       to.jumpHere(test, 2)
       return

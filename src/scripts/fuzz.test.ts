@@ -46,7 +46,7 @@ function outcomeOf(script: string, colours: boolean): 'program' | 'syntax' | 'er
       throw new Error(`line ${error.line} of ${lines}`, { cause: error })
     if (error instanceof ScriptError) return 'error'
     const line = script.split('\n')[error.line - 1] as string
-    if (error.column < 1 || error.column > [...line].length + 1) throw error
+    if (error.column < 1 || error.column > Array.from(line).length + 1) throw error
     return 'syntax'
   }
 }

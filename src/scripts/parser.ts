@@ -120,10 +120,10 @@ function parseIf(reader: TokenReader): Statement {
   reader.next()
   const condition = parseExpression(reader)
   reader.expect('then', 'after the condition')
-  const then = parseStatements(reader, 'a statement after "then"')
+  const body = parseStatements(reader, 'a statement after "then"')
   const otherwise = reader.skip('else') ? parseStatements(reader, 'a statement after "else"') : []
   reader.expect('end', 'to close "if"')
-  return { kind: 'if', condition, then, otherwise, line }
+  return { kind: 'if', condition, body, otherwise, line }
 }
 
 function parseFor(reader: TokenReader): Statement {

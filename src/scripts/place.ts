@@ -23,7 +23,7 @@ export function excerptOf(source: string, offset: number): string {
   const before = printable(source.slice(start, offset))
   const shown = `${before}${printable(source.slice(offset, end))}`.trimEnd()
   // Tabs stay tabs, so that the mark stands under its place whatever a tab's width is.
-  const padding = [...before].map((character) => (character === '\t' ? '\t' : ' ')).join('')
+  const padding = Array.from(before, (character) => (character === '\t' ? '\t' : ' ')).join('')
   const cutStart = start > lineStart ? '...' : ''
   const cutEnd = end < lineEnd ? '...' : ''
   return `  ${cutStart}${shown}${cutEnd}\n  ${' '.repeat(cutStart.length)}${padding}^`

@@ -10,16 +10,20 @@ import { errorOf } from './problem.ts'
 import { ScriptResult, type ScriptResultType, type ScriptValue } from './result.ts'
 import { runScript } from './sql/run-script.ts'
 
+/** How a script is run. */
 export interface ScriptOptions {
-  /** A transaction of any known driver: the script is part of it, and if it fails, only the script is undone. */
+  /**
+   * A transaction of any known driver: the script is part of it, and if it fails, only the script is undone. Default: one of
+   * its own.
+   */
   readonly tx?: unknown
   /** Whose keys. Default: nobody's. */
   readonly tenant?: string
-  /** Looked at before the script is sent, and before each new try. One under way runs to its end or its timeout. */
+  /** Looked at before the script is sent, and before each new try; one under way runs to its end or timeout. Default: none. */
   readonly signal?: AbortSignal
-  /** How long to wait for a key that another transaction has locked: 0 to 300,000 ms. Default: 1,000. */
+  /** How long to wait for a key that another transaction has locked: 0 to 300,000 milliseconds. Default: 1,000. */
   readonly lockWaitMs?: number
-  /** How long the script may run: 1 to 300,000 ms. Default: 5,000. A script can ask for less or more by `begin (timeout=…)`. */
+  /** How long it may run: 1 to 300,000 milliseconds. Default: 5,000. `begin (timeout=…)` in the script goes before it. */
   readonly timeoutMs?: number
 }
 

@@ -6,7 +6,7 @@ function* allStatements(statements: readonly Statement[]): Generator<Statement> 
   for (const statement of statements) {
     yield statement
     if (statement.kind === 'if') {
-      yield* allStatements(statement.then)
+      yield* allStatements(statement.body)
       yield* allStatements(statement.otherwise)
     }
     if (statement.kind === 'for' || statement.kind === 'begin') yield* allStatements(statement.body)

@@ -125,7 +125,7 @@ export type Statement =
   | {
       readonly kind: 'if'
       readonly condition: Expression
-      readonly then: readonly Statement[]
+      readonly body: readonly Statement[]
       readonly otherwise: readonly Statement[]
       readonly line: number
     }

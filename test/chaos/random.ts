@@ -1,11 +1,11 @@
 /** Seeded random numbers: the same seed gives the same plan of faults. */
 export interface Random {
   /** From 0 to below 1. */
-  next(): number
+  readonly next: () => number
   /** A whole number from `low` to `high`, both included. */
-  whole(low: number, high: number): number
-  chance(probability: number): boolean
-  pick<T>(from: readonly T[]): T
+  readonly whole: (low: number, high: number) => number
+  readonly chance: (probability: number) => boolean
+  readonly pick: <T>(from: readonly T[]) => T
 }
 
 /** Mulberry32; `stream` tells apart the users of one seed. */

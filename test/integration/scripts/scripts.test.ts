@@ -8,6 +8,35 @@ import {
 } from '../../../src/index.ts'
 import { describeEachApp, type EachApp } from '../effects/each-app.ts'
 
+type Kind = abstract new (...args: never[]) => Error
+
+const mistakes: readonly (readonly [script: string, kind: Kind, facts: object])[] = [
+  ['return é', ScriptSyntaxError, { line: 1, column: 8 }],
+  ['let a = 1\r\n\treturn "😀" $', ScriptSyntaxError, { line: 2, column: 13 }],
+  ['let a = 1\nreturn a +\n  null', ScriptError, { reason: 'operand-type', line: 2 }],
+  ['let a = 1 /\n\n 0', ScriptError, { reason: 'division-by-zero', line: 1 }],
+  ['let a = 9223372036854775807\nlet b = a\n+ a', ScriptError, { reason: 'overflow', line: 3 }],
+  ['for i in 1..3 do\n  if i == 2 then\n    throw i\n  end\nend', ScriptThrownError, { text: '2', line: 3 }],
+  ['begin\nset k 1\nrollback\nend', ScriptAbortedError, { reason: 'rollback', line: 3 }],
+  ['begin\nset k 1\nend', ScriptAbortedError, { reason: 'no-commit', line: 2 }],
+  ['set k 1\nset @missing 2', ScriptError, { reason: 'undefined-parameter', line: 2 }],
+  ['set k 1\nsleep 10000', ScriptAbortedError, { reason: 'timeout', line: 2 }],
+  ['set k 1\nset k 2 ex 99999999999', ScriptError, { reason: 'invalid-input', line: 2 }],
+  [
+    `let i = 0
+for i in 1..2000000 do if false then ${'let j = i '.repeat(3000)} end end`,
+    ScriptError,
+    { reason: 'too-many-steps', line: 2 },
+  ],
+  [
+    'let s = "0123456789abcdef"\nfor i in 1..40 do let s = concat(s, s) end',
+    ScriptError,
+    { reason: 'too-large' },
+  ],
+  ['let a = 1..200000\nreturn a', ScriptError, { reason: 'too-large', line: 2 }],
+  ['let a = [1, 2]\nset k a', ScriptError, { reason: 'array-not-storable', line: 2 }],
+]
+
 describeEachApp('app.script', ({ open }) => {
   let opened: EachApp
   let app: App
@@ -110,40 +139,15 @@ describeEachApp('app.script', ({ open }) => {
     expect(await app.script('get other')).toMatchObject({ type: 'doesnotexist' })
   })
 
-  it.each([
-    ['return é', ScriptSyntaxError, { line: 1, column: 8 }],
-    ['let a = 1\r\n\treturn "😀" $', ScriptSyntaxError, { line: 2, column: 13 }],
-    ['let a = 1\nreturn a +\n  null', ScriptError, { reason: 'operand-type', line: 2 }],
-    ['let a = 1 /\n\n 0', ScriptError, { reason: 'division-by-zero', line: 1 }],
-    ['let a = 9223372036854775807\nlet b = a\n+ a', ScriptError, { reason: 'overflow', line: 3 }],
-    [
-      'for i in 1..3 do\n  if i == 2 then\n    throw i\n  end\nend',
-      ScriptThrownError,
-      { text: '2', line: 3 },
-    ],
-    ['begin\nset k 1\nrollback\nend', ScriptAbortedError, { reason: 'rollback', line: 3 }],
-    ['begin\nset k 1\nend', ScriptAbortedError, { reason: 'no-commit', line: 2 }],
-    ['set k 1\nset @missing 2', ScriptError, { reason: 'undefined-parameter', line: 2 }],
-    ['set k 1\nsleep 10000', ScriptAbortedError, { reason: 'timeout', line: 2 }],
-    ['set k 1\nset k 2 ex 99999999999', ScriptError, { reason: 'invalid-input', line: 2 }],
-    [
-      'let i = 0\nfor i in 1..2000000 do\n  let j = i\nend',
-      ScriptError,
-      { reason: 'too-many-steps', line: 2 },
-    ],
-    [
-      'let s = "0123456789abcdef"\nfor i in 1..40 do let s = concat(s, s) end',
-      ScriptError,
-      { reason: 'too-large' },
-    ],
-    ['let a = 1..200000\nreturn a', ScriptError, { reason: 'too-large', line: 2 }],
-    ['let a = [1, 2]\nset k a', ScriptError, { reason: 'array-not-storable', line: 2 }],
-  ])('tells the kind and line of the mistake in %j, and undoes all', async (script, kind, facts) => {
-    const error = await failure(script)
-    expect(error).toBeInstanceOf(kind)
-    expect(error).toMatchObject(facts)
-    expect(await app.script('get k')).toMatchObject({ type: 'doesnotexist' })
-  })
+  it.each(mistakes.map(([script, kind, facts]) => ({ title: script.slice(0, 40), script, kind, facts })))(
+    'tells the kind and line of the mistake in $title, and undoes all',
+    async ({ script, kind, facts }) => {
+      const error = await failure(script)
+      expect(error).toBeInstanceOf(kind)
+      expect(error).toMatchObject(facts)
+      expect(await app.script('get k')).toMatchObject({ type: 'doesnotexist' })
+    },
+  )
 
   it('shows the line of a syntax error with a mark under the place', async () => {
     expect(await failure('let a = 1\n\tset k $')).toMatchObject({
