@@ -49,6 +49,13 @@ const metIn = {
   checkpointBytes: 'fixed',
   effectResultBytes: 'fixed',
   contextBytes: 'fixed',
+  keyValueBytes: 'values of `app.keys`',
+  keyTtlMs: '`ttlMs` of `app.keys`',
+  keyBatch: '`getMany`, `setMany`, `deleteMany` of `app.keys`',
+  keyPageRows: '`limit` of `app.keys.list` and `revisions`',
+  keyHoldMs: '`leaseMs` of `app.keys.hold`',
+  keyRetentionDays: '`retention.keyDays` of `defineApp`',
+  keyRetentionChanges: '`retention.keyChanges` of `defineApp`',
   waitMs: 'later',
   retryMs: 'later',
 }

@@ -4,7 +4,7 @@ create schema holdfast;
 
 create sequence holdfast.audit_id_seq as bigint start 1 increment 1 cache 1;
 
-create sequence holdfast.ephemeral_epoch_seq as bigint start 0 increment 1 cache 1;
+create sequence holdfast.ephemeral_epoch_seq as bigint start 1 increment 1 cache 1;
 
 create sequence holdfast.ephemeral_key_place_seq as bigint start 1 increment 1 cache 1;
 
@@ -15,6 +15,8 @@ create sequence holdfast.job_seq as bigint start 1 increment 1 cache 1;
 create sequence holdfast.key_hold_id_seq as bigint start 1 increment 1 cache 1;
 
 create sequence holdfast.key_place_seq as bigint start 1 increment 1 cache 1;
+
+create sequence holdfast.key_watch_seq as bigint start 1 increment 1 cache 1;
 
 create sequence holdfast.worker_seq as bigint start 1 increment 1 cache 1;
 
@@ -86,7 +88,7 @@ create table holdfast.effect_question (
   constraint effect_question_pkey PRIMARY KEY (job_id)
 );
 
-create table holdfast.ephemeral_key_change (
+create unlogged table holdfast.ephemeral_key_change (
   place bigint not null,
   revision bigint not null,
   xid xid8 not null,
@@ -101,15 +103,16 @@ create table holdfast.ephemeral_key_change (
   constraint ephemeral_key_change_pkey PRIMARY KEY (place)
 );
 
-create table holdfast.ephemeral_key_log (
+create unlogged table holdfast.ephemeral_key_log (
   only_row boolean not null default true,
   epoch bigint not null,
   trimmed_to bigint not null,
+  trim_place bigint not null default '-1'::integer,
   constraint ephemeral_key_log_pkey PRIMARY KEY (only_row),
   constraint key_log_is_one_row CHECK (only_row)
 );
 
-create table holdfast.ephemeral_key_value (
+create unlogged table holdfast.ephemeral_key_value (
   revision bigint not null,
   xid xid8 not null,
   modified_at timestamp with time zone not null,
@@ -120,7 +123,7 @@ create table holdfast.ephemeral_key_value (
   key text collate "C" not null,
   value bytea not null,
   constraint ephemeral_key_value_pkey PRIMARY KEY (tenant, key)
-);
+) with (fillfactor=80);
 
 create table holdfast.id_range (
   first_id bigint not null,
@@ -198,6 +201,7 @@ create table holdfast.key_log (
   only_row boolean not null default true,
   epoch bigint not null,
   trimmed_to bigint not null,
+  trim_place bigint not null default '-1'::integer, -- how far the log was looked through for what is not needed any more
   constraint key_log_pkey PRIMARY KEY (only_row),
   constraint key_log_is_one_row CHECK (only_row)
 );
@@ -379,34 +383,20 @@ AS $function$
   select pg_notify('holdfast_d1580d2df7f24b6f5e2a861eba291875', 'cancel:' || worker_id)
 $function$;
 
-create or replace function holdfast.begin_ephemeral_key_change(at timestamp with time zone)
- RETURNS void
- LANGUAGE sql
-AS $function$
-  select pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtext('holdfast ephemeral keys ' || 'holdfast'),
-    pg_catalog.floor(extract(epoch from at) / 60)::integer)
-$function$;
-
-create or replace function holdfast.begin_key_change(at timestamp with time zone)
- RETURNS void
- LANGUAGE sql
-AS $function$
-  select pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtext('holdfast keys ' || 'holdfast'),
-    pg_catalog.floor(extract(epoch from at) / 60)::integer)
-$function$;
-
-create or replace function holdfast.check_key(key text)
+create or replace function holdfast.check_key(key text, ttl_ms bigint)
  RETURNS void
  LANGUAGE plpgsql
  IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
-  if key is null or key = '' or pg_catalog.octet_length(key) > 1024 then
+  if key is null or key = '' or octet_length(key) > 1024 then
     raise exception using errcode = 'HF001', message = 'key: must have 1 to 1024 bytes';
   end if;
-  if pg_catalog.starts_with(key, '__holdfast:') then
+  if starts_with(key, '__holdfast:') then
     raise exception using errcode = 'HF001', message = 'key: must not start with "__holdfast:", which is reserved';
   end if;
+  if ttl_ms < 0 then raise exception using errcode = 'HF001', message = 'ttl_ms: must not be negative'; end if;
 end
 $function$;
 
@@ -777,7 +767,7 @@ begin
   if found then return; end if;
   perform set_config('synchronous_commit', 'on', true)
     where current_setting('synchronous_commit') in ('off', 'local');
-  epoch := nextval('"holdfast"."ephemeral_epoch_seq"');
+  epoch := nextval('"holdfast"."ephemeral_epoch_seq"') - 1;
   if epoch > 0 then perform setval('"holdfast"."ephemeral_key_place_seq"', epoch << 40); end if;
   insert into "holdfast".ephemeral_key_log (epoch, trimmed_to) values (epoch, epoch << 40);
 end
@@ -822,6 +812,92 @@ AS $function$
   select hashtextextended(concat_ws(' ', 'holdfast', 'holdfast', ephemeral, length(tenant), tenant, '/' || bucket), 0)
 $function$;
 
+create or replace function holdfast.key_changes(tenant text, ephemeral boolean, low text, high text, depth integer, after bigint, gap_to bigint, gap_writers text[], seen pg_snapshot, max_places integer)
+ RETURNS TABLE(place bigint, kind holdfast.key_change_kind, key text, value bytea, revision bigint, expires_at timestamp with time zone, changed_at timestamp with time zone, next_gap_to bigint, next_writers text[])
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  waiting text[] := '{}';
+  dead_to bigint := after;
+  until bigint;
+  top bigint;
+  trimmed bigint;
+begin
+  if cardinality(gap_writers) > 0 then
+    select array(select unnest(gap_writers) intersect select unnest(w.writers)) into waiting from "holdfast".key_writers(ephemeral) w;
+  end if;
+  if gap_to is not null and cardinality(waiting) = 0 then dead_to := gap_to; end if;
+  if ephemeral then
+  if seen is not null then
+    until := case when cardinality(waiting) = 0 then gap_to else after end;
+    top := gap_to;
+  else
+    select (array_agg(p.before order by p.place) filter (where p.place - p.before > 1 and p.place - 1 > dead_to))[1], max(p.place)
+    into until, top from (
+      select n.place, lag(n.place, 1, after) over (order by n.place) as before from (
+        select c.place from "holdfast".ephemeral_key_change c where c.place > after order by c.place limit max_places
+      ) n
+    ) p;
+    if until is null then
+      until := coalesce(top, after);
+      top := null;
+    elsif cardinality(waiting) > 0 then
+      top := gap_to;
+    else
+      select w.writers into waiting from "holdfast".key_writers(ephemeral) w;
+    end if;
+  end if;
+  if until > after then
+    return query select c.place, c.kind, c.key, c.value, c.revision, c.expires_at, c.changed_at, null::bigint, null::text[]
+    from "holdfast".ephemeral_key_change c
+    where c.place > after and c.place <= until and c.tenant = key_changes.tenant and c.key >= low and (high is null or c.key < high)
+      and (depth is null or strpos(substr(c.key, depth + 1), '/') = 0)
+      and (seen is null or not pg_visible_in_snapshot(c.xid, seen))
+    order by c.place;
+  end if;
+  -- Read last: what was taken away meanwhile has raised it.
+  select l.trimmed_to into trimmed from "holdfast".ephemeral_key_log l;
+  return query select case when trimmed <= after or seen is not null and trimmed <= gap_to then until end, null::"holdfast".key_change_kind, null::text,
+    null::bytea, null::bigint, null::timestamptz, null::timestamptz, top, waiting;
+  else
+  if seen is not null then
+    until := case when cardinality(waiting) = 0 then gap_to else after end;
+    top := gap_to;
+  else
+    select (array_agg(p.before order by p.place) filter (where p.place - p.before > 1 and p.place - 1 > dead_to))[1], max(p.place)
+    into until, top from (
+      select n.place, lag(n.place, 1, after) over (order by n.place) as before from (
+        select c.place from "holdfast".key_change c where c.place > after order by c.place limit max_places
+      ) n
+    ) p;
+    if until is null then
+      until := coalesce(top, after);
+      top := null;
+    elsif cardinality(waiting) > 0 then
+      top := gap_to;
+    else
+      select w.writers into waiting from "holdfast".key_writers(ephemeral) w;
+    end if;
+  end if;
+  if until > after then
+    return query select c.place, c.kind, c.key, c.value, c.revision, c.expires_at, c.changed_at, null::bigint, null::text[]
+    from "holdfast".key_change c
+    where c.place > after and c.place <= until and c.tenant = key_changes.tenant and c.key >= low and (high is null or c.key < high)
+      and (depth is null or strpos(substr(c.key, depth + 1), '/') = 0)
+      and (seen is null or not pg_visible_in_snapshot(c.xid, seen))
+    order by c.place;
+  end if;
+  -- Read last: what was taken away meanwhile has raised it.
+  select l.trimmed_to into trimmed from "holdfast".key_log l;
+  return query select case when trimmed <= after or seen is not null and trimmed <= gap_to then until end, null::"holdfast".key_change_kind, null::text,
+    null::bytea, null::bigint, null::timestamptz, null::timestamptz, top, waiting;
+  end if;
+end
+$function$;
+
 create or replace function holdfast.key_delete(tenant text, ephemeral boolean, key text, if_value bytea, if_revision bigint, OUT done boolean, OUT revision bigint)
  RETURNS record
  LANGUAGE plpgsql
@@ -832,54 +908,74 @@ AS $function$
 declare
   kv record;
   at timestamptz;
-  heard boolean;
 begin
-  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:')) is not true then perform "holdfast".check_key(key); end if;
-  done := false;
+  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:')) is not true then perform "holdfast".check_key(key, 0); end if;
   if ephemeral then
   select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
   from "holdfast".ephemeral_key_value k where k.tenant = key_delete.tenant and k.key = key_delete.key for no key update;
-  at := clock_timestamp();
-  revision := coalesce(kv.revision, -1);
-  if not found or kv.deleted or kv.expires_at <= at or if_revision <> kv.revision or if_value <> kv.value then return; end if;
-  revision := kv.revision + 1;
+  -- Also says that places are about to be drawn.
+  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast ephemeral_keys ' || 'holdfast'),
+    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  if kv.revision is null or kv.deleted or kv.expires_at <= at or if_revision <> kv.revision or if_value <> kv.value then
+    done := false;
+    revision := coalesce(kv.revision, -1);
+    return;
+  end if;
+  -- Of several values that a transaction gives a key, only the last is part of the history.
   if kv.xid = pg_current_xact_id() and not kv.norev then
     update "holdfast".ephemeral_key_change c set norev = true
     where c.tenant = key_delete.tenant and c.key = key_delete.key and c.revision = kv.revision and c.xid = kv.xid and not c.norev;
   end if;
-  update "holdfast".ephemeral_key_value k set revision = key_delete.revision, xid = pg_current_xact_id(), modified_at = greatest(at, kv.modified_at),
+  update "holdfast".ephemeral_key_value k set xid = pg_current_xact_id(), modified_at = greatest(at, k.modified_at), revision = k.revision + 1,
     expires_at = null, deleted = true, norev = false, value = ''
-  where k.tenant = key_delete.tenant and k.key = key_delete.key;
-  perform "holdfast".begin_ephemeral_key_change(at);
+  where k.tenant = key_delete.tenant and k.key = key_delete.key
+  returning true, k.revision into done, revision;
   insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, kind, norev, tenant, key)
   values (nextval('"holdfast".ephemeral_key_place_seq'), key_delete.revision, pg_current_xact_id(), greatest(at, kv.modified_at),
-    greatest(at, kv.modified_at), 'deleted', false, key_delete.tenant, key_delete.key)
-  returning exists (select from "holdfast".key_watcher w where w.expires_at > at and w.ephemeral = key_delete.ephemeral
-    and w.tenant = key_delete.tenant and starts_with(key_delete.key, w.prefix)) into heard;
-  if heard then perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys'); end if;
+    greatest(at, kv.modified_at), 'deleted', false, key_delete.tenant, key_delete.key);
   else
   select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
   from "holdfast".key_value k where k.tenant = key_delete.tenant and k.key = key_delete.key for no key update;
-  at := clock_timestamp();
-  revision := coalesce(kv.revision, -1);
-  if not found or kv.deleted or kv.expires_at <= at or if_revision <> kv.revision or if_value <> kv.value then return; end if;
-  revision := kv.revision + 1;
+  -- Also says that places are about to be drawn.
+  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast keys ' || 'holdfast'),
+    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  if kv.revision is null or kv.deleted or kv.expires_at <= at or if_revision <> kv.revision or if_value <> kv.value then
+    done := false;
+    revision := coalesce(kv.revision, -1);
+    return;
+  end if;
+  -- Of several values that a transaction gives a key, only the last is part of the history.
   if kv.xid = pg_current_xact_id() and not kv.norev then
     update "holdfast".key_change c set norev = true
     where c.tenant = key_delete.tenant and c.key = key_delete.key and c.revision = kv.revision and c.xid = kv.xid and not c.norev;
   end if;
-  update "holdfast".key_value k set revision = key_delete.revision, xid = pg_current_xact_id(), modified_at = greatest(at, kv.modified_at),
+  update "holdfast".key_value k set xid = pg_current_xact_id(), modified_at = greatest(at, k.modified_at), revision = k.revision + 1,
     expires_at = null, deleted = true, norev = false, value = ''
-  where k.tenant = key_delete.tenant and k.key = key_delete.key;
-  perform "holdfast".begin_key_change(at);
+  where k.tenant = key_delete.tenant and k.key = key_delete.key
+  returning true, k.revision into done, revision;
   insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, kind, norev, tenant, key)
   values (nextval('"holdfast".key_place_seq'), key_delete.revision, pg_current_xact_id(), greatest(at, kv.modified_at),
-    greatest(at, kv.modified_at), 'deleted', false, key_delete.tenant, key_delete.key)
-  returning exists (select from "holdfast".key_watcher w where w.expires_at > at and w.ephemeral = key_delete.ephemeral
-    and w.tenant = key_delete.tenant and starts_with(key_delete.key, w.prefix)) into heard;
-  if heard then perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys'); end if;
+    greatest(at, kv.modified_at), 'deleted', false, key_delete.tenant, key_delete.key);
   end if;
-  done := true;
+  if pg_sequence_last_value('"holdfast"."key_watch_seq"') > date_part('epoch', at) then
+    perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys') where exists (select from "holdfast".key_watcher w where w.expires_at > at
+      and w.ephemeral = key_delete.ephemeral and w.tenant = key_delete.tenant and starts_with(key_delete.key, w.prefix));
+  end if;
+end
+$function$;
+
+create or replace function holdfast.key_delete_many(tenant text, ephemeral boolean, keys text[], if_revisions bigint[])
+ RETURNS TABLE(item bigint, done boolean, revision bigint)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  i bigint;
+begin
+  for i in select n.i from unnest(keys) with ordinality as n (key, i) order by n.key collate "C", n.i loop
+    return query select i, d.done, d.revision from "holdfast".key_delete(tenant, ephemeral, keys[i], null, if_revisions[i]) d;
+  end loop;
 end
 $function$;
 
@@ -893,45 +989,50 @@ AS $function$
 declare
   kv record;
   at timestamptz;
-  heard boolean;
 begin
-  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:')) is not true then perform "holdfast".check_key(key); end if;
-  if ttl_ms <= 0 then raise exception using errcode = 'HF001', message = 'ttl_ms: must be greater than 0; null is no expiry'; end if;
-  done := false;
-  if ephemeral then
-  select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
-  from "holdfast".ephemeral_key_value k where k.tenant = key_extend.tenant and k.key = key_extend.key for no key update;
-  at := clock_timestamp();
-  revision := coalesce(kv.revision, -1);
-  if not found or kv.deleted or kv.expires_at <= at then return; end if;
-  expires_at := at + ttl_ms * interval '1 millisecond';
-  update "holdfast".ephemeral_key_value k set expires_at = key_extend.expires_at
-  where k.tenant = key_extend.tenant and k.key = key_extend.key;
-  perform "holdfast".begin_ephemeral_key_change(at);
-  insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
-  values (nextval('"holdfast".ephemeral_key_place_seq'), kv.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
-    key_extend.expires_at, 'extended', kv.norev, key_extend.tenant, key_extend.key, kv.value)
-  returning exists (select from "holdfast".key_watcher w where w.expires_at > at and w.ephemeral = key_extend.ephemeral
-    and w.tenant = key_extend.tenant and starts_with(key_extend.key, w.prefix)) into heard;
-  if heard then perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys'); end if;
-  else
-  select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
-  from "holdfast".key_value k where k.tenant = key_extend.tenant and k.key = key_extend.key for no key update;
-  at := clock_timestamp();
-  revision := coalesce(kv.revision, -1);
-  if not found or kv.deleted or kv.expires_at <= at then return; end if;
-  expires_at := at + ttl_ms * interval '1 millisecond';
-  update "holdfast".key_value k set expires_at = key_extend.expires_at
-  where k.tenant = key_extend.tenant and k.key = key_extend.key;
-  perform "holdfast".begin_key_change(at);
-  insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
-  values (nextval('"holdfast".key_place_seq'), kv.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
-    key_extend.expires_at, 'extended', kv.norev, key_extend.tenant, key_extend.key, kv.value)
-  returning exists (select from "holdfast".key_watcher w where w.expires_at > at and w.ephemeral = key_extend.ephemeral
-    and w.tenant = key_extend.tenant and starts_with(key_extend.key, w.prefix)) into heard;
-  if heard then perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys'); end if;
+  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:') and (ttl_ms > 0) is not false) is not true then
+    perform "holdfast".check_key(key, 0);
+    raise exception using errcode = 'HF001', message = 'ttl_ms: must be greater than 0; null is no expiry';
   end if;
-  done := true;
+  if ephemeral then
+  select k.revision, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
+  from "holdfast".ephemeral_key_value k where k.tenant = key_extend.tenant and k.key = key_extend.key for no key update;
+  -- Also says that places are about to be drawn.
+  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast ephemeral_keys ' || 'holdfast'),
+    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  if kv.revision is null or kv.deleted or kv.expires_at <= at then
+    done := false;
+    revision := coalesce(kv.revision, -1);
+    return;
+  end if;
+  update "holdfast".ephemeral_key_value k set xid = pg_current_xact_id(), expires_at = at + ttl_ms * interval '1 millisecond'
+  where k.tenant = key_extend.tenant and k.key = key_extend.key
+  returning true, k.revision, k.expires_at into done, revision, expires_at;
+  insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
+  values (nextval('"holdfast".ephemeral_key_place_seq'), key_extend.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
+    key_extend.expires_at, 'extended', kv.norev, key_extend.tenant, key_extend.key, kv.value);
+  else
+  select k.revision, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
+  from "holdfast".key_value k where k.tenant = key_extend.tenant and k.key = key_extend.key for no key update;
+  -- Also says that places are about to be drawn.
+  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast keys ' || 'holdfast'),
+    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  if kv.revision is null or kv.deleted or kv.expires_at <= at then
+    done := false;
+    revision := coalesce(kv.revision, -1);
+    return;
+  end if;
+  update "holdfast".key_value k set xid = pg_current_xact_id(), expires_at = at + ttl_ms * interval '1 millisecond'
+  where k.tenant = key_extend.tenant and k.key = key_extend.key
+  returning true, k.revision, k.expires_at into done, revision, expires_at;
+  insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
+  values (nextval('"holdfast".key_place_seq'), key_extend.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
+    key_extend.expires_at, 'extended', kv.norev, key_extend.tenant, key_extend.key, kv.value);
+  end if;
+  if pg_sequence_last_value('"holdfast"."key_watch_seq"') > date_part('epoch', at) then
+    perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys') where exists (select from "holdfast".key_watcher w where w.expires_at > at
+      and w.ephemeral = key_extend.ephemeral and w.tenant = key_extend.tenant and starts_with(key_extend.key, w.prefix));
+  end if;
 end
 $function$;
 
@@ -991,6 +1092,36 @@ begin
 end
 $function$;
 
+create or replace function holdfast.key_get_in_snapshot(tenant text, ephemeral boolean, key text, seen pg_snapshot, at_ms bigint, OUT found boolean, OUT value bytea, OUT revision bigint, OUT expires_at timestamp with time zone, OUT modified_at timestamp with time zone)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  answer alias for $6;
+begin
+  if ephemeral then
+  select x.value, x.revision, x.expires_at, x.modified_at into value, revision, expires_at, modified_at from (
+    select c.value, c.revision, c.expires_at, c.modified_at from "holdfast".ephemeral_key_change c
+    where c.tenant = key_get_in_snapshot.tenant and c.key = key_get_in_snapshot.key and not c.norev
+      and pg_visible_in_snapshot(c.xid, seen)
+    order by c.revision desc, c.place desc limit 1
+  ) x where x.value is not null and (x.expires_at > to_timestamp(at_ms / 1000.0)) is not false;
+  else
+  select x.value, x.revision, x.expires_at, x.modified_at into value, revision, expires_at, modified_at from (
+    select c.value, c.revision, c.expires_at, c.modified_at from "holdfast".key_change c
+    where c.tenant = key_get_in_snapshot.tenant and c.key = key_get_in_snapshot.key and not c.norev
+      and pg_visible_in_snapshot(c.xid, seen)
+    order by c.revision desc, c.place desc limit 1
+  ) x where x.value is not null and (x.expires_at > to_timestamp(at_ms / 1000.0)) is not false;
+  end if;
+  answer := revision is not null;
+  if not answer then revision := -1; end if;
+end
+$function$;
+
 create or replace function holdfast.key_get_revision(tenant text, ephemeral boolean, key text, at_revision bigint, OUT found boolean, OUT value bytea, OUT revision bigint, OUT expires_at timestamp with time zone, OUT modified_at timestamp with time zone)
  RETURNS record
  LANGUAGE plpgsql
@@ -1010,7 +1141,7 @@ begin
     union all
     select c.value, c.revision, c.modified_at from "holdfast".ephemeral_key_change c
     where c.tenant = key_get_revision.tenant and c.key = key_get_revision.key and c.revision = at_revision
-      and not c.norev and c.kind = 'set'
+      and not c.norev and c.value is not null
   ) x limit 1;
   else
   select x.value, x.revision, x.modified_at into value, revision, modified_at from (
@@ -1020,7 +1151,7 @@ begin
     union all
     select c.value, c.revision, c.modified_at from "holdfast".key_change c
     where c.tenant = key_get_revision.tenant and c.key = key_get_revision.key and c.revision = at_revision
-      and not c.norev and c.kind = 'set'
+      and not c.norev and c.value is not null
   ) x limit 1;
   end if;
   answer := revision is not null;
@@ -1053,6 +1184,82 @@ begin
 end
 $function$;
 
+create or replace function holdfast.key_increment(tenant text, ephemeral boolean, key text, by bigint, ttl_ms bigint, OUT problem text, OUT total bigint, OUT revision bigint, OUT expires_at timestamp with time zone, OUT modified_at timestamp with time zone)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  kept timestamptz;
+  was bytea;
+  number numeric := 0;
+begin
+  perform "holdfast".check_key(key, coalesce(ttl_ms, 0));
+  perform "holdfast".key_lock(tenant, ephemeral, array[key], array[true]);
+  if ephemeral then
+  select k.value, k.expires_at, k.revision into was, kept, revision from "holdfast".ephemeral_key_value k
+  where k.tenant = key_increment.tenant and k.key = key_increment.key and not k.deleted and (k.expires_at > clock_timestamp()) is not false;
+  if was is not null then
+    -- Bytes, not text: what is no text in the database's encoding is no number either.
+    if octet_length(was) > 20 or encode(was, 'escape') !~ '^[+-]?[0-9]+$' then
+      problem := 'not-a-number';
+      return;
+    end if;
+    number := encode(was, 'escape')::numeric;
+    if number not between -9223372036854775808 and 9223372036854775807 then
+      problem := 'not-a-number';
+      return;
+    end if;
+  end if;
+  number := number + by;
+  if number not between -9223372036854775808 and 9223372036854775807 then
+    problem := 'out-of-range';
+    return;
+  end if;
+  total := number;
+  select s.revision, s.expires_at, s.modified_at into revision, expires_at, modified_at from "holdfast".key_set(tenant, ephemeral, key,
+    convert_to(total::text, 'UTF8'), case when was is null then ttl_ms end, null, null, null, null, null) s;
+  if kept is not null then
+    expires_at := kept;
+    update "holdfast".ephemeral_key_value k set expires_at = kept where k.tenant = key_increment.tenant and k.key = key_increment.key;
+    update "holdfast".ephemeral_key_change c set expires_at = kept where c.tenant = key_increment.tenant and c.key = key_increment.key
+      and c.revision = key_increment.revision and not c.norev;
+  end if;
+  else
+  select k.value, k.expires_at, k.revision into was, kept, revision from "holdfast".key_value k
+  where k.tenant = key_increment.tenant and k.key = key_increment.key and not k.deleted and (k.expires_at > clock_timestamp()) is not false;
+  if was is not null then
+    -- Bytes, not text: what is no text in the database's encoding is no number either.
+    if octet_length(was) > 20 or encode(was, 'escape') !~ '^[+-]?[0-9]+$' then
+      problem := 'not-a-number';
+      return;
+    end if;
+    number := encode(was, 'escape')::numeric;
+    if number not between -9223372036854775808 and 9223372036854775807 then
+      problem := 'not-a-number';
+      return;
+    end if;
+  end if;
+  number := number + by;
+  if number not between -9223372036854775808 and 9223372036854775807 then
+    problem := 'out-of-range';
+    return;
+  end if;
+  total := number;
+  select s.revision, s.expires_at, s.modified_at into revision, expires_at, modified_at from "holdfast".key_set(tenant, ephemeral, key,
+    convert_to(total::text, 'UTF8'), case when was is null then ttl_ms end, null, null, null, null, null) s;
+  if kept is not null then
+    expires_at := kept;
+    update "holdfast".key_value k set expires_at = kept where k.tenant = key_increment.tenant and k.key = key_increment.key;
+    update "holdfast".key_change c set expires_at = kept where c.tenant = key_increment.tenant and c.key = key_increment.key
+      and c.revision = key_increment.revision and not c.norev;
+  end if;
+  end if;
+end
+$function$;
+
 create or replace function holdfast.key_lock(tenant text, ephemeral boolean, keys text[], writes boolean[])
  RETURNS void
  LANGUAGE plpgsql
@@ -1074,7 +1281,7 @@ begin
         perform from "holdfast".ephemeral_key_value k where k.tenant = key_lock.tenant and k.key = wanted.key for share;
       end if;
       exit when found;
-      perform "holdfast".check_key(wanted.key);
+      perform "holdfast".check_key(wanted.key, 0);
       perform "holdfast".enter_key_buckets(tenant, ephemeral, wanted.key);
       insert into "holdfast".ephemeral_key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
       values (-1, pg_current_xact_id(), '-infinity', true, true, key_lock.tenant, wanted.key, '') on conflict do nothing;
@@ -1091,12 +1298,90 @@ begin
         perform from "holdfast".key_value k where k.tenant = key_lock.tenant and k.key = wanted.key for share;
       end if;
       exit when found;
-      perform "holdfast".check_key(wanted.key);
+      perform "holdfast".check_key(wanted.key, 0);
       perform "holdfast".enter_key_buckets(tenant, ephemeral, wanted.key);
       insert into "holdfast".key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
       values (-1, pg_current_xact_id(), '-infinity', true, true, key_lock.tenant, wanted.key, '') on conflict do nothing;
     end loop;
   end loop;
+  end if;
+end
+$function$;
+
+create or replace function holdfast.key_page(tenant text, ephemeral boolean, low text, above boolean, high text, depth integer, max_rows integer, seen pg_snapshot, at_ms bigint, exact boolean)
+ RETURNS TABLE(key text, value bytea, revision bigint, expires_at timestamp with time zone, modified_at timestamp with time zone, seen_now text, now_ms bigint)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  -- The end of the millisecond counts as it.
+  at timestamptz := to_timestamp((at_ms + 1) / 1000.0);
+  live timestamptz := to_timestamp(at_ms / 1000.0);
+begin
+  if ephemeral then
+  if at_ms is null then
+    return query with page as (
+      select k.key, k.value, k.revision, k.expires_at, k.modified_at from "holdfast".ephemeral_key_value k
+      where k.tenant = key_page.tenant and k.key >= low and not (above and k.key = low) and (high is null or k.key < high)
+        and (depth is null or strpos(substr(k.key, depth + 1), '/') = 0)
+        and not k.deleted and (k.expires_at > clock_timestamp()) is not false
+      order by k.key limit max_rows
+    )
+    select p.key, p.value, p.revision, p.expires_at, p.modified_at, null::text, null::bigint from page p
+    union all
+    select null, null, null, null, null, pg_current_snapshot()::text, floor(extract(epoch from clock_timestamp()) * 1000)::bigint;
+  else
+    return query select k.key, x.value, x.revision, x.expires_at, x.modified_at, null::text, null::bigint
+      from "holdfast".ephemeral_key_value k
+      cross join lateral (
+        select k.value, k.revision, k.expires_at, k.modified_at, k.deleted as gone
+        where not exact and seen is not null
+          and (pg_visible_in_snapshot(k.xid, seen) or k.xid = pg_current_xact_id_if_assigned())
+        union all
+        (select c.value, c.revision, c.expires_at, c.modified_at, c.value is null from "holdfast".ephemeral_key_change c
+          where c.tenant = k.tenant and c.key = k.key and not c.norev
+            and case when seen is null then c.changed_at < at else pg_visible_in_snapshot(c.xid, seen) end
+          order by c.revision desc, c.place desc limit 1)
+        limit 1
+      ) x
+      where k.tenant = key_page.tenant and k.key >= low and not (above and k.key = low) and (high is null or k.key < high)
+        and (depth is null or strpos(substr(k.key, depth + 1), '/') = 0)
+        and not x.gone and (x.expires_at > live) is not false
+      order by k.key limit max_rows;
+  end if;
+  else
+  if at_ms is null then
+    return query with page as (
+      select k.key, k.value, k.revision, k.expires_at, k.modified_at from "holdfast".key_value k
+      where k.tenant = key_page.tenant and k.key >= low and not (above and k.key = low) and (high is null or k.key < high)
+        and (depth is null or strpos(substr(k.key, depth + 1), '/') = 0)
+        and not k.deleted and (k.expires_at > clock_timestamp()) is not false
+      order by k.key limit max_rows
+    )
+    select p.key, p.value, p.revision, p.expires_at, p.modified_at, null::text, null::bigint from page p
+    union all
+    select null, null, null, null, null, pg_current_snapshot()::text, floor(extract(epoch from clock_timestamp()) * 1000)::bigint;
+  else
+    return query select k.key, x.value, x.revision, x.expires_at, x.modified_at, null::text, null::bigint
+      from "holdfast".key_value k
+      cross join lateral (
+        select k.value, k.revision, k.expires_at, k.modified_at, k.deleted as gone
+        where not exact and seen is not null
+          and (pg_visible_in_snapshot(k.xid, seen) or k.xid = pg_current_xact_id_if_assigned())
+        union all
+        (select c.value, c.revision, c.expires_at, c.modified_at, c.value is null from "holdfast".key_change c
+          where c.tenant = k.tenant and c.key = k.key and not c.norev
+            and case when seen is null then c.changed_at < at else pg_visible_in_snapshot(c.xid, seen) end
+          order by c.revision desc, c.place desc limit 1)
+        limit 1
+      ) x
+      where k.tenant = key_page.tenant and k.key >= low and not (above and k.key = low) and (high is null or k.key < high)
+        and (depth is null or strpos(substr(k.key, depth + 1), '/') = 0)
+        and not x.gone and (x.expires_at > live) is not false
+      order by k.key limit max_rows;
+  end if;
   end if;
 end
 $function$;
@@ -1188,125 +1473,275 @@ create or replace function holdfast.key_set(tenant text, ephemeral boolean, key 
 AS $function$
 #variable_conflict use_column
 declare
-  kv record;
+  -- The row as it was. Plain variables, and few expressions: each costs 1 us or so, in each transaction anew.
+  r bigint;
+  x xid8;
+  m timestamptz;
+  e timestamptz;
+  d boolean;
+  n boolean;
+  v bytea;
   at timestamptz;
-  live boolean;
-  created boolean := false;
-  heard boolean;
 begin
-  if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:')) is not true then perform "holdfast".check_key(key); end if;
-  if ttl_ms < 0 then raise exception using errcode = 'HF001', message = 'ttl_ms: must not be negative'; end if;
-  if value is null then value := ''; end if;
-  done := false;
+  if octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:') and (ttl_ms < 0) is not true and value is not null then
+  else
+    perform "holdfast".check_key(key, coalesce(ttl_ms, 0));
+    value := coalesce(value, '');
+  end if;
   if ephemeral then
   loop
-    select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
+    select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into r, x, m, e, d, n, v
     from "holdfast".ephemeral_key_value k where k.tenant = key_set.tenant and k.key = key_set.key for no key update;
-    at := clock_timestamp();
     exit when found;
     if if_present or if_value <> '' or if_revision <> -1 then
+      done := false;
       revision := -1;
       return;
     end if;
     perform "holdfast".enter_key_buckets(tenant, ephemeral, key);
-    at := clock_timestamp();
-    revision := case when ephemeral then "holdfast".ephemeral_epoch() << 40 else 0 end;
-    modified_at := at;
-    expires_at := at + nullif(ttl_ms, 0) * interval '1 millisecond';
-    insert into "holdfast".ephemeral_key_value (revision, xid, modified_at, expires_at, deleted, norev, tenant, key, value)
-    values (key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.expires_at, false, coalesce(key_set.norev, false),
-      key_set.tenant, key_set.key, key_set.value)
-    on conflict do nothing;
-    created := found;
-    exit when created;
+    insert into "holdfast".ephemeral_key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
+    values (-1, pg_current_xact_id(), '-infinity', true, true, key_set.tenant, key_set.key, '') on conflict do nothing;
   end loop;
-  if not created then
-    live := not kv.deleted and (kv.expires_at > at) is not false;
-    if (if_absent and live) or (if_present and not live) or if_revision <> kv.revision
-      or if_value <> (case when live then kv.value else '' end) then
-      revision := kv.revision;
-      if live then
-        value_now := kv.value;
-        expires_at := kv.expires_at;
-        modified_at := kv.modified_at;
-      end if;
-      return;
+  -- Also says that places are about to be drawn.
+  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast ephemeral_keys ' || 'holdfast'),
+    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  if if_revision <> r or if_absent and not d and (e > at) is not false or if_present and (d or e <= at)
+    or if_value <> (case when d or e <= at then '' else v end) then
+    done := false;
+    revision := r;
+    if not d and (e > at) is not false then
+      value_now := v;
+      expires_at := e;
+      modified_at := m;
     end if;
-    revision := case when kv.revision >= 0 then kv.revision + 1 when ephemeral then "holdfast".ephemeral_epoch() << 40 else 0 end;
-    modified_at := greatest(at, kv.modified_at);
-    expires_at := at + nullif(ttl_ms, 0) * interval '1 millisecond';
-    -- Of several values that a transaction gives a key, only the last is part of the history.
-    if kv.xid = pg_current_xact_id() and not kv.norev then
-      update "holdfast".ephemeral_key_change c set norev = true
-      where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = kv.revision and c.xid = kv.xid and not c.norev;
-    end if;
-    update "holdfast".ephemeral_key_value k set revision = key_set.revision, xid = pg_current_xact_id(), modified_at = key_set.modified_at,
-      expires_at = key_set.expires_at, deleted = false, norev = coalesce(key_set.norev, false), value = key_set.value
-    where k.tenant = key_set.tenant and k.key = key_set.key;
+    return;
   end if;
-  perform "holdfast".begin_ephemeral_key_change(at);
+  -- Of several values that a transaction gives a key, only the last is part of the history.
+  if x = pg_current_xact_id() and not n then
+    update "holdfast".ephemeral_key_change c set norev = true
+    where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = r and c.xid = x and not c.norev;
+  end if;
+  revision := case when r >= 0 then r + 1 when ephemeral then "holdfast".ephemeral_epoch() << 40 else 0 end;
+  modified_at := greatest(at, m);
+  if ttl_ms > 0 then expires_at := at + ttl_ms * interval '1 millisecond'; end if;
+  update "holdfast".ephemeral_key_value k set xid = pg_current_xact_id(), modified_at = key_set.modified_at, revision = key_set.revision,
+    expires_at = key_set.expires_at, deleted = false, norev = key_set.norev is true, value = key_set.value
+  where k.tenant = key_set.tenant and k.key = key_set.key;
   insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
-  values (nextval('"holdfast".ephemeral_key_place_seq'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at, key_set.expires_at,
-    'set', coalesce(key_set.norev, false), key_set.tenant, key_set.key, key_set.value)
-  returning exists (select from "holdfast".key_watcher w where w.expires_at > at and w.ephemeral = key_set.ephemeral
-    and w.tenant = key_set.tenant and starts_with(key_set.key, w.prefix)) into heard;
-  if heard then perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys'); end if;
+  values (nextval('"holdfast".ephemeral_key_place_seq'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
+    key_set.expires_at, 'set', key_set.norev is true, key_set.tenant, key_set.key, key_set.value);
   else
   loop
-    select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
+    select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into r, x, m, e, d, n, v
     from "holdfast".key_value k where k.tenant = key_set.tenant and k.key = key_set.key for no key update;
-    at := clock_timestamp();
     exit when found;
     if if_present or if_value <> '' or if_revision <> -1 then
+      done := false;
       revision := -1;
       return;
     end if;
     perform "holdfast".enter_key_buckets(tenant, ephemeral, key);
-    at := clock_timestamp();
-    revision := case when ephemeral then "holdfast".ephemeral_epoch() << 40 else 0 end;
-    modified_at := at;
-    expires_at := at + nullif(ttl_ms, 0) * interval '1 millisecond';
-    insert into "holdfast".key_value (revision, xid, modified_at, expires_at, deleted, norev, tenant, key, value)
-    values (key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.expires_at, false, coalesce(key_set.norev, false),
-      key_set.tenant, key_set.key, key_set.value)
-    on conflict do nothing;
-    created := found;
-    exit when created;
+    insert into "holdfast".key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
+    values (-1, pg_current_xact_id(), '-infinity', true, true, key_set.tenant, key_set.key, '') on conflict do nothing;
   end loop;
-  if not created then
-    live := not kv.deleted and (kv.expires_at > at) is not false;
-    if (if_absent and live) or (if_present and not live) or if_revision <> kv.revision
-      or if_value <> (case when live then kv.value else '' end) then
-      revision := kv.revision;
-      if live then
-        value_now := kv.value;
-        expires_at := kv.expires_at;
-        modified_at := kv.modified_at;
-      end if;
-      return;
+  -- Also says that places are about to be drawn.
+  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast keys ' || 'holdfast'),
+    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  if if_revision <> r or if_absent and not d and (e > at) is not false or if_present and (d or e <= at)
+    or if_value <> (case when d or e <= at then '' else v end) then
+    done := false;
+    revision := r;
+    if not d and (e > at) is not false then
+      value_now := v;
+      expires_at := e;
+      modified_at := m;
     end if;
-    revision := case when kv.revision >= 0 then kv.revision + 1 when ephemeral then "holdfast".ephemeral_epoch() << 40 else 0 end;
-    modified_at := greatest(at, kv.modified_at);
-    expires_at := at + nullif(ttl_ms, 0) * interval '1 millisecond';
-    -- Of several values that a transaction gives a key, only the last is part of the history.
-    if kv.xid = pg_current_xact_id() and not kv.norev then
-      update "holdfast".key_change c set norev = true
-      where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = kv.revision and c.xid = kv.xid and not c.norev;
-    end if;
-    update "holdfast".key_value k set revision = key_set.revision, xid = pg_current_xact_id(), modified_at = key_set.modified_at,
-      expires_at = key_set.expires_at, deleted = false, norev = coalesce(key_set.norev, false), value = key_set.value
-    where k.tenant = key_set.tenant and k.key = key_set.key;
+    return;
   end if;
-  perform "holdfast".begin_key_change(at);
+  -- Of several values that a transaction gives a key, only the last is part of the history.
+  if x = pg_current_xact_id() and not n then
+    update "holdfast".key_change c set norev = true
+    where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = r and c.xid = x and not c.norev;
+  end if;
+  revision := case when r >= 0 then r + 1 when ephemeral then "holdfast".ephemeral_epoch() << 40 else 0 end;
+  modified_at := greatest(at, m);
+  if ttl_ms > 0 then expires_at := at + ttl_ms * interval '1 millisecond'; end if;
+  update "holdfast".key_value k set xid = pg_current_xact_id(), modified_at = key_set.modified_at, revision = key_set.revision,
+    expires_at = key_set.expires_at, deleted = false, norev = key_set.norev is true, value = key_set.value
+  where k.tenant = key_set.tenant and k.key = key_set.key;
   insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
-  values (nextval('"holdfast".key_place_seq'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at, key_set.expires_at,
-    'set', coalesce(key_set.norev, false), key_set.tenant, key_set.key, key_set.value)
-  returning exists (select from "holdfast".key_watcher w where w.expires_at > at and w.ephemeral = key_set.ephemeral
-    and w.tenant = key_set.tenant and starts_with(key_set.key, w.prefix)) into heard;
-  if heard then perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys'); end if;
+  values (nextval('"holdfast".key_place_seq'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
+    key_set.expires_at, 'set', key_set.norev is true, key_set.tenant, key_set.key, key_set.value);
+  end if;
+  if pg_sequence_last_value('"holdfast"."key_watch_seq"') > date_part('epoch', at) then
+    perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys') where exists (select from "holdfast".key_watcher w where w.expires_at > at
+      and w.ephemeral = key_set.ephemeral and w.tenant = key_set.tenant and starts_with(key_set.key, w.prefix));
   end if;
   done := true;
   value_now := value;
+end
+$function$;
+
+create or replace function holdfast.key_set_many(tenant text, ephemeral boolean, keys text[], vals bytea[], ttl_ms bigint[], if_absent boolean[], if_present boolean[], if_values bytea[], if_revisions bigint[], norev boolean[])
+ RETURNS TABLE(item bigint, done boolean, revision bigint, value_now bytea, expires_at timestamp with time zone, modified_at timestamp with time zone)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  i bigint;
+begin
+  for i in select n.i from unnest(keys) with ordinality as n (key, i) order by n.key collate "C", n.i loop
+    return query select i, s.done, s.revision, s.value_now, s.expires_at, s.modified_at from "holdfast".key_set(tenant, ephemeral, keys[i],
+      vals[i], ttl_ms[i], if_absent[i], if_present[i], if_values[i], if_revisions[i], norev[i]) s;
+  end loop;
+end
+$function$;
+
+create or replace function holdfast.key_sweep(ephemeral boolean, max_rows integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  at timestamptz := clock_timestamp();
+  swept integer;
+  topics integer;
+begin
+  if ephemeral then
+  perform pg_advisory_xact_lock_shared(hashtext('holdfast ephemeral_keys ' || 'holdfast'), floor(date_part('epoch', at) / 60)::integer);
+  with past as (
+    select k.tenant, k.key from "holdfast".ephemeral_key_value k
+    where not k.deleted and k.expires_at is not null and k.expires_at <= at
+    order by k.expires_at limit max_rows for no key update skip locked
+  ), gone as (
+    update "holdfast".ephemeral_key_value k set deleted = true, value = '', xid = pg_current_xact_id() from past p
+    where k.tenant = p.tenant and k.key = p.key and k.expires_at <= at
+    returning k.tenant, k.key, k.revision, k.expires_at, k.modified_at
+  ), logged as (
+    insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key)
+    select nextval('"holdfast".ephemeral_key_place_seq'), g.revision, pg_current_xact_id(), greatest(at, g.modified_at), g.modified_at,
+      g.expires_at, 'expired', true, g.tenant, g.key
+    from gone g
+    returning ephemeral_key_change.tenant, ephemeral_key_change.key
+  )
+  select count(*), count(*) filter (where exists (select from "holdfast".key_watcher w
+    where w.expires_at > at and w.ephemeral = key_sweep.ephemeral and w.tenant = l.tenant and starts_with(l.key, w.prefix)))
+  into swept, topics from logged l;
+  else
+  perform pg_advisory_xact_lock_shared(hashtext('holdfast keys ' || 'holdfast'), floor(date_part('epoch', at) / 60)::integer);
+  with past as (
+    select k.tenant, k.key from "holdfast".key_value k
+    where not k.deleted and k.expires_at is not null and k.expires_at <= at
+    order by k.expires_at limit max_rows for no key update skip locked
+  ), gone as (
+    update "holdfast".key_value k set deleted = true, value = '', xid = pg_current_xact_id() from past p
+    where k.tenant = p.tenant and k.key = p.key and k.expires_at <= at
+    returning k.tenant, k.key, k.revision, k.expires_at, k.modified_at
+  ), logged as (
+    insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key)
+    select nextval('"holdfast".key_place_seq'), g.revision, pg_current_xact_id(), greatest(at, g.modified_at), g.modified_at,
+      g.expires_at, 'expired', true, g.tenant, g.key
+    from gone g
+    returning key_change.tenant, key_change.key
+  )
+  select count(*), count(*) filter (where exists (select from "holdfast".key_watcher w
+    where w.expires_at > at and w.ephemeral = key_sweep.ephemeral and w.tenant = l.tenant and starts_with(l.key, w.prefix)))
+  into swept, topics from logged l;
+  end if;
+  if topics > 0 then perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys'); end if;
+  return swept;
+end
+$function$;
+
+create or replace function holdfast.key_trim(ephemeral boolean, kept_days double precision, kept_changes integer, max_rows integer, watched interval DEFAULT '01:00:00'::interval)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  from_place bigint;
+  last_place bigint;
+  looked integer;
+  highest bigint;
+  edge timestamptz := clock_timestamp() - watched;
+begin
+  if ephemeral then
+  select l.trim_place into from_place from "holdfast".ephemeral_key_log l for update skip locked;
+  if from_place is null then return 0; end if;
+  delete from "holdfast".key_hold h where h.ephemeral = key_trim.ephemeral and h.expires_at < clock_timestamp() - interval '1 minute';
+  with batch as (
+    select c.place, c.norev, c.tenant, c.key, c.revision, c.changed_at from "holdfast".ephemeral_key_change c
+    where c.place > from_place order by c.place limit max_rows
+  ), old as (
+    select b.* from batch b where b.changed_at < edge
+  ), unneeded as (
+    select o.place from old o where o.norev
+    union all
+    select o.place from old o
+    cross join lateral (
+      select n.changed_at, n.xid from "holdfast".ephemeral_key_change n
+      where n.tenant = o.tenant and n.key = o.key and not n.norev and (n.revision, n.place) > (o.revision, o.place)
+      order by n.revision, n.place limit 1
+    ) next
+    where not o.norev and next.changed_at < edge
+      and (kept_days > 0 and next.changed_at < clock_timestamp() - kept_days * interval '1 day'
+        or kept_changes > 0 and exists (
+          select from "holdfast".ephemeral_key_change n
+          where n.tenant = o.tenant and n.key = o.key and not n.norev and (n.revision, n.place) > (o.revision, o.place)
+          order by n.revision, n.place offset kept_changes limit 1))
+      and not exists (
+        select from "holdfast".key_hold h where h.ephemeral = key_trim.ephemeral and h.tenant = o.tenant
+          and h.expires_at > clock_timestamp()
+          and case when h.is_exact then not pg_visible_in_snapshot(next.xid, h.held) else next.changed_at > h.held_at end)
+  ), gone as (
+    delete from "holdfast".ephemeral_key_change c using unneeded u where c.place = u.place returning c.place
+  )
+  select (select count(*) from batch), (select max(b.place) from batch b), (select max(g.place) from gone g)
+  into looked, last_place, highest;
+  update "holdfast".ephemeral_key_log l set trim_place = case when looked < max_rows then -1 else last_place end,
+    trimmed_to = greatest(l.trimmed_to, highest);
+  else
+  select l.trim_place into from_place from "holdfast".key_log l for update skip locked;
+  if from_place is null then return 0; end if;
+  delete from "holdfast".key_hold h where h.ephemeral = key_trim.ephemeral and h.expires_at < clock_timestamp() - interval '1 minute';
+  with batch as (
+    select c.place, c.norev, c.tenant, c.key, c.revision, c.changed_at from "holdfast".key_change c
+    where c.place > from_place order by c.place limit max_rows
+  ), old as (
+    select b.* from batch b where b.changed_at < edge
+  ), unneeded as (
+    select o.place from old o where o.norev
+    union all
+    select o.place from old o
+    cross join lateral (
+      select n.changed_at, n.xid from "holdfast".key_change n
+      where n.tenant = o.tenant and n.key = o.key and not n.norev and (n.revision, n.place) > (o.revision, o.place)
+      order by n.revision, n.place limit 1
+    ) next
+    where not o.norev and next.changed_at < edge
+      and (kept_days > 0 and next.changed_at < clock_timestamp() - kept_days * interval '1 day'
+        or kept_changes > 0 and exists (
+          select from "holdfast".key_change n
+          where n.tenant = o.tenant and n.key = o.key and not n.norev and (n.revision, n.place) > (o.revision, o.place)
+          order by n.revision, n.place offset kept_changes limit 1))
+      and not exists (
+        select from "holdfast".key_hold h where h.ephemeral = key_trim.ephemeral and h.tenant = o.tenant
+          and h.expires_at > clock_timestamp()
+          and case when h.is_exact then not pg_visible_in_snapshot(next.xid, h.held) else next.changed_at > h.held_at end)
+  ), gone as (
+    delete from "holdfast".key_change c using unneeded u where c.place = u.place returning c.place
+  )
+  select (select count(*) from batch), (select max(b.place) from batch b), (select max(g.place) from gone g)
+  into looked, last_place, highest;
+  update "holdfast".key_log l set trim_place = case when looked < max_rows then -1 else last_place end,
+    trimmed_to = greatest(l.trimmed_to, highest);
+  end if;
+  return looked;
 end
 $function$;
 
@@ -1330,6 +1765,72 @@ begin
     order by u.key for update skip locked);
   end if;
 end
+$function$;
+
+create or replace function holdfast.key_watch_keep(watcher uuid, ephemeral boolean, tenant text, prefix text, ms integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  until timestamptz := clock_timestamp() + ms * interval '1 millisecond';
+begin
+  insert into "holdfast".key_watcher (id, expires_at, ephemeral, tenant, prefix)
+  values (watcher, until, key_watch_keep.ephemeral, key_watch_keep.tenant, key_watch_keep.prefix)
+  on conflict (id) do update set expires_at = excluded.expires_at;
+  perform setval('"holdfast"."key_watch_seq"', ceil(extract(epoch from until))::bigint)
+  where coalesce(pg_sequence_last_value('"holdfast"."key_watch_seq"'), 0) < extract(epoch from until);
+  delete from "holdfast".key_watcher w where w.id in (
+    select o.id from "holdfast".key_watcher o where o.expires_at < clock_timestamp() - interval '1 minute' for update skip locked limit 100);
+end
+$function$;
+
+create or replace function holdfast.key_watch_start(ephemeral boolean, OUT place bigint, OUT writers text[], OUT seen pg_snapshot, OUT floor bigint)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+  since_minute integer;
+begin
+  if ephemeral then perform "holdfast".ephemeral_epoch(); end if;
+  -- In this order: who has drawn a place up to it and is not among the writers has ended, and is seen.
+  if ephemeral then
+  select case when s.is_called then s.last_value else s.last_value - 1 end into place from "holdfast".ephemeral_key_place_seq s;
+  select w.writers, w.since_minute into writers, since_minute from "holdfast".key_writers(ephemeral) w;
+  seen := pg_current_snapshot();
+  floor := place;
+  if cardinality(writers) > 0 then
+    select coalesce(max(c.place), -1) into floor from "holdfast".ephemeral_key_change c
+    where c.place <= key_watch_start.place and c.changed_at < to_timestamp((since_minute - 2) * 60.0);
+  end if;
+  else
+  select case when s.is_called then s.last_value else s.last_value - 1 end into place from "holdfast".key_place_seq s;
+  select w.writers, w.since_minute into writers, since_minute from "holdfast".key_writers(ephemeral) w;
+  seen := pg_current_snapshot();
+  floor := place;
+  if cardinality(writers) > 0 then
+    select coalesce(max(c.place), -1) into floor from "holdfast".key_change c
+    where c.place <= key_watch_start.place and c.changed_at < to_timestamp((since_minute - 2) * 60.0);
+  end if;
+  end if;
+end
+$function$;
+
+create or replace function holdfast.key_writers(ephemeral boolean, OUT writers text[], OUT since_minute integer)
+ RETURNS record
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select coalesce(array_agg(distinct l.virtualtransaction), '{}'), min(l.objid::bigint)::integer from pg_locks l
+  where l.locktype = 'advisory' and l.objsubid = 2 and l.granted
+    and l.database = (select d.oid from pg_database d where d.datname = current_database())
+    and l.classid::bigint = (hashtext(case when ephemeral then 'holdfast ephemeral_keys ' else 'holdfast keys ' end || 'holdfast')::bigint
+      & 4294967295)
 $function$;
 
 create or replace function holdfast.prune_archive(completed interval, cancelled interval, max_rows integer DEFAULT 1000)

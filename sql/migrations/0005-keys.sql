@@ -39,7 +39,7 @@ create table :schema.key_change (
 );
 create index key_change_history_idx on :schema.key_change (tenant, key, revision, place) where not norev;
 
-create sequence :schema.key_place_seq as bigint minvalue 0 start 1;
+create sequence :schema.key_place_seq as bigint;
 
 -- One row: which ephemeral keys these are (raised when a crash has emptied the tables), and up to which place changes
 -- may be missing from the log.
@@ -53,12 +53,12 @@ create table :schema.key_log (
 );
 insert into :schema.key_log (epoch, trimmed_to) values (0, 0);
 
-create unlogged table :schema.ephemeral_key_value (like :schema.key_value including all);
+create unlogged table :schema.ephemeral_key_value (like :schema.key_value including all) with (fillfactor = 80);
 create unlogged table :schema.ephemeral_key_change (like :schema.key_change including all);
 create unlogged table :schema.ephemeral_key_log (like :schema.key_log including all);
 -- Logged, so that neither a place nor a first revision comes again after a crash.
-create sequence :schema.ephemeral_key_place_seq as bigint minvalue 0 start 1;
-create sequence :schema.ephemeral_epoch_seq as bigint minvalue 0 start 0;
+create sequence :schema.ephemeral_key_place_seq as bigint;
+create sequence :schema.ephemeral_epoch_seq as bigint;
 
 -- Who watches, so that a change announces itself only then. `prefix` is what the key has to start with.
 create table :schema.key_watcher (
@@ -149,7 +149,7 @@ begin
   if found then return; end if;
   perform set_config('synchronous_commit', 'on', true)
     where current_setting('synchronous_commit') in ('off', 'local');
-  epoch := nextval(':schema.ephemeral_epoch_seq');
+  epoch := nextval(':schema.ephemeral_epoch_seq') - 1;
   if epoch > 0 then perform setval(':schema.ephemeral_key_place_seq', epoch << 40); end if;
   insert into :schema.ephemeral_key_log (epoch, trimmed_to) values (epoch, epoch << 40);
 end
@@ -868,7 +868,7 @@ begin
         or kept_changes > 0 and exists (
           select from :schema.{}key_change n
           where n.tenant = o.tenant and n.key = o.key and not n.norev and (n.revision, n.place) > (o.revision, o.place)
-          order by n.revision, n.place offset kept_changes - 1 limit 1))
+          order by n.revision, n.place offset kept_changes limit 1))
       and not exists (
         select from :schema.key_hold h where h.ephemeral = key_trim.ephemeral and h.tenant = o.tenant
           and h.expires_at > clock_timestamp()

@@ -3,8 +3,9 @@ import { pruneEffects } from '../../effects/sql/prune-effects.ts'
 import { pruneArchive } from '../../jobs/sql/prune-archive.ts'
 import { retireRange } from '../../jobs/sql/retire-range.ts'
 import { rotateIds } from '../../jobs/sql/rotate-ids.ts'
+import { type KeyRetention, trimKeyHistory } from '../../keys/prune-keys.ts'
 
-export interface Retention {
+export interface Retention extends KeyRetention {
   /** Days that completed jobs are kept. */
   readonly completedDays: number
   /** Days that cancelled jobs are kept. */
@@ -19,11 +20,11 @@ const MAX_ROUNDS = 20
 
 /**
  * Forgets what is past its retention: closes the range of ids in use when it is old, drops the partitions of old
- * ranges, deletes single rows from the archive of what outlived its range, and effects. Bounded; any worker may do it at any
+ * ranges, deletes single rows from the archive of what outlived its range, effects, and the history of keys. Bounded; any worker may do it at any
  * time, the database lets one at a time.
  */
 export async function prune(database: Database, retention: Retention): Promise<void> {
-  const { effectDays, ...ofJobs } = retention
+  const { effectDays, keyDays, keyChanges, ...ofJobs } = retention
   await runOne(database, rotateIds, {})
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
     const { answer } = await runOne(database, retireRange, ofJobs)
@@ -37,4 +38,5 @@ export async function prune(database: Database, retention: Retention): Promise<v
     const { pruned } = await runOne(database, pruneEffects, { days: effectDays, maxRows: PRUNE_AT_ONCE })
     if (pruned < PRUNE_AT_ONCE) break
   }
+  await trimKeyHistory(database, { keyDays, keyChanges })
 }
