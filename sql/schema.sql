@@ -796,11 +796,14 @@ $function$;
 
 create or replace function holdfast.key_bucket(tenant text, ephemeral boolean, bucket text, as_of_ms bigint)
  RETURNS TABLE(key text, value bytea, revision bigint, expires_at timestamp with time zone, modified_at timestamp with time zone)
- LANGUAGE sql
+ LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  select * from "holdfast".key_range(tenant, ephemeral, bucket || '/', false, as_of_ms)
+#variable_conflict use_column
+begin
+  return query select r.* from "holdfast".key_range(key_bucket.tenant, key_bucket.ephemeral, key_bucket.bucket || '/', false, key_bucket.as_of_ms) r;
+end
 $function$;
 
 create or replace function holdfast.key_bucket_lock(tenant text, ephemeral boolean, bucket text)
@@ -1388,11 +1391,14 @@ $function$;
 
 create or replace function holdfast.key_prefix(tenant text, ephemeral boolean, prefix text, as_of_ms bigint)
  RETURNS TABLE(key text, value bytea, revision bigint, expires_at timestamp with time zone, modified_at timestamp with time zone)
- LANGUAGE sql
+ LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  select * from "holdfast".key_range(tenant, ephemeral, prefix, true, as_of_ms)
+#variable_conflict use_column
+begin
+  return query select r.* from "holdfast".key_range(key_prefix.tenant, key_prefix.ephemeral, key_prefix.prefix, true, key_prefix.as_of_ms) r;
+end
 $function$;
 
 create or replace function holdfast.key_prefix_end(prefix text)

@@ -448,15 +448,21 @@ $function$);
 -- The live keys directly in a bucket, which is what stands before the last `/` of a key; now, or as of a time.
 create function :schema.key_bucket(tenant text, ephemeral boolean, bucket text, as_of_ms bigint)
 returns table (key text, value bytea, revision bigint, expires_at timestamptz, modified_at timestamptz)
-language sql volatile security definer set search_path = pg_catalog, pg_temp as $function$
-  select * from :schema.key_range(tenant, ephemeral, bucket || '/', false, as_of_ms)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $function$
+#variable_conflict use_column
+begin
+  return query select r.* from :schema.key_range(key_bucket.tenant, key_bucket.ephemeral, key_bucket.bucket || '/', false, key_bucket.as_of_ms) r;
+end
 $function$;
 
 -- The live keys that start with `prefix`, character by character; now, or as of a time.
 create function :schema.key_prefix(tenant text, ephemeral boolean, prefix text, as_of_ms bigint)
 returns table (key text, value bytea, revision bigint, expires_at timestamptz, modified_at timestamptz)
-language sql volatile security definer set search_path = pg_catalog, pg_temp as $function$
-  select * from :schema.key_range(tenant, ephemeral, prefix, true, as_of_ms)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $function$
+#variable_conflict use_column
+begin
+  return query select r.* from :schema.key_range(key_prefix.tenant, key_prefix.ephemeral, key_prefix.prefix, true, key_prefix.as_of_ms) r;
+end
 $function$;
 
 -- Locks keys until the transaction ends, in byte order: those with `writes` against all, the others against being

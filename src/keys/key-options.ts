@@ -34,6 +34,7 @@ export interface KeyConditions {
   readonly ifRevision?: bigint | undefined
 }
 
+/** What {@link Keys.set} takes. */
 export interface SetOptions extends KeyOptions, KeyConditions {
   /** Milliseconds from now after which the key is absent: 1 to 36,525 days. Default: it does not expire, whatever it did before. */
   readonly ttlMs?: number | undefined
@@ -47,8 +48,10 @@ export type KeyToSet = Omit<SetOptions, keyof KeyOptions> & {
   readonly value: string | Uint8Array
 }
 
+/** What {@link Keys.delete} takes. */
 export interface DeleteOptions extends KeyOptions, Pick<KeyConditions, 'ifValue' | 'ifRevision'> {}
 
+/** What every read takes. */
 export interface ReadOptions extends KeyOptions {
   /**
    * As it was at a time, to the end of that millisecond: exact for one key, once all transactions that were open then have
@@ -57,6 +60,7 @@ export interface ReadOptions extends KeyOptions {
   readonly asOf?: Date | KeyHold | undefined
 }
 
+/** What {@link Keys.get} takes. */
 export interface GetOptions extends ReadOptions {
   /** The value that the key had at this revision, if it is kept. Not together with `asOf`. */
   readonly atRevision?: bigint | undefined

@@ -68,6 +68,7 @@ export interface ExtendAnswer {
   readonly expiresAt: Date | null
 }
 
+/** What a key holds after `increment`. */
 export interface IncrementAnswer {
   readonly value: bigint
   readonly revision: bigint
@@ -82,6 +83,7 @@ export interface KeyRevision {
   readonly modifiedAt: Date
 }
 
+/** What {@link Keys.revisions} takes. */
 export interface RevisionsOptions extends KeyOptions {
   /** 1 to 4,096. Default: 100. */
   readonly limit?: number | undefined
@@ -89,6 +91,7 @@ export interface RevisionsOptions extends KeyOptions {
   readonly before?: bigint | undefined
 }
 
+/** What {@link Keys.hold} takes. */
 export interface HoldOptions extends Pick<KeyOptions, 'durability' | 'tenant'> {
   /** Milliseconds until it ends unless it is renewed: 1 ms to 30 days. Default: 60,000. */
   readonly leaseMs?: number | undefined
@@ -96,6 +99,7 @@ export interface HoldOptions extends Pick<KeyOptions, 'durability' | 'tenant'> {
   readonly at?: Date | undefined
 }
 
+/** What {@link Keys.watch} takes. */
 export interface WatchOptions extends Pick<KeyOptions, 'durability' | 'tenant'> {
   /** Ends the watch. */
   readonly signal?: AbortSignal | undefined
