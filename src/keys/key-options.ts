@@ -136,8 +136,20 @@ export function checkTtl(field: string, value: unknown): bigint | null {
   return ttlMs === undefined ? null : BigInt(ttlMs)
 }
 
+/** What a set is sent with. */
+export interface CheckedSet {
+  readonly key: string
+  readonly value: Uint8Array
+  readonly ttlMs: bigint | null
+  readonly ifAbsent: boolean
+  readonly ifPresent: boolean
+  readonly ifValue: Uint8Array | null
+  readonly ifRevision: bigint | null
+  readonly norev: boolean
+}
+
 /** The parameters of a set; `at` is put before the names of fields. */
-export function checkSet(key: unknown, value: unknown, options: SetOptions, at = '') {
+export function checkSet(key: unknown, value: unknown, options: SetOptions, at = ''): CheckedSet {
   const { ifValue, ifRevision } = options
   return {
     key: checkKeyName(`${at}key`, key),
