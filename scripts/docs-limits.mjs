@@ -63,6 +63,13 @@ const metIn = {
   scriptTimeoutMs: '`timeoutMs` of `app.script`',
   scriptSleepMs: '`sleep` in a script',
   lockWaitMs: '`lockWaitMs` of `app.script`',
+  keyValueBytes: 'values of `app.keys`',
+  keyTtlMs: '`ttlMs` of `app.keys`',
+  keyBatch: '`getMany`, `setMany`, `deleteMany` of `app.keys`',
+  keyPageRows: '`limit` of `app.keys.list` and `revisions`',
+  keyHoldMs: '`leaseMs` of `app.keys.hold`',
+  keyRetentionDays: '`retention.keyDays` of `defineApp`',
+  keyRetentionChanges: '`retention.keyChanges` of `defineApp`',
 }
 
 register()

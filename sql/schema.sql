@@ -4,7 +4,7 @@ create schema holdfast;
 
 create sequence holdfast.audit_id_seq as bigint start 1 increment 1 cache 1;
 
-create sequence holdfast.ephemeral_epoch_seq as bigint start 0 increment 1 cache 1;
+create sequence holdfast.ephemeral_epoch_seq as bigint start 1 increment 1 cache 1;
 
 create sequence holdfast.ephemeral_key_place_seq as bigint start 1 increment 1 cache 1;
 
@@ -125,7 +125,7 @@ create unlogged table holdfast.ephemeral_key_value (
   key text collate "C" not null,
   value bytea not null,
   constraint ephemeral_key_value_pkey PRIMARY KEY (tenant, key)
-);
+) with (fillfactor=80);
 
 create table holdfast.id_range (
   first_id bigint not null,
@@ -444,7 +444,7 @@ begin
   is_there := found;
 
   if seen.owner <> the_owner and seen.expires_at >= clock_timestamp() then
-    left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+    left_ms := date_part('epoch', seen.expires_at - clock_timestamp()) * 1000;
     if wait_ms is null or seen.waited_until > clock_timestamp() + least(wait_ms, 30000) * interval '1 millisecond' then
       return;
     end if;
@@ -457,7 +457,7 @@ begin
       return;
     end if;
     if seen.owner <> the_owner and seen.expires_at >= clock_timestamp() then
-      left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+      left_ms := date_part('epoch', seen.expires_at - clock_timestamp()) * 1000;
       -- Nothing is lost with a mark: whoever waits also looks.
       perform set_config('synchronous_commit', 'off', true);
       update "holdfast".lock l set waited_until = greatest(l.waited_until,
@@ -523,7 +523,7 @@ begin
     ends_at := seen.expires_at;
   end if;
   if seen.expires_at >= clock_timestamp() then
-    left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+    left_ms := date_part('epoch', seen.expires_at - clock_timestamp()) * 1000;
   end if;
 end
 $function$;
@@ -546,7 +546,7 @@ begin
   is_there := found;
 
   if seen.owner <> the_owner and seen.expires_at >= clock_timestamp() then
-    left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+    left_ms := date_part('epoch', seen.expires_at - clock_timestamp()) * 1000;
     if wait_ms is null or seen.waited_until > clock_timestamp() + least(wait_ms, 30000) * interval '1 millisecond' then
       return;
     end if;
@@ -559,7 +559,7 @@ begin
       return;
     end if;
     if seen.owner <> the_owner and seen.expires_at >= clock_timestamp() then
-      left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+      left_ms := date_part('epoch', seen.expires_at - clock_timestamp()) * 1000;
       -- Nothing is lost with a mark: whoever waits also looks.
       perform set_config('synchronous_commit', 'off', true);
       update "holdfast".lock_ephemeral l set waited_until = greatest(l.waited_until,
@@ -625,7 +625,7 @@ begin
     ends_at := seen.expires_at;
   end if;
   if seen.expires_at >= clock_timestamp() then
-    left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+    left_ms := date_part('epoch', seen.expires_at - clock_timestamp()) * 1000;
   end if;
 end
 $function$;
@@ -1142,7 +1142,7 @@ begin
   if found then return; end if;
   perform set_config('synchronous_commit', 'on', true)
     where current_setting('synchronous_commit') in ('off', 'local');
-  epoch := nextval('"holdfast"."ephemeral_epoch_seq"');
+  epoch := nextval('"holdfast"."ephemeral_epoch_seq"') - 1;
   if epoch > 0 then perform setval('"holdfast"."ephemeral_key_place_seq"', epoch << 40); end if;
   insert into "holdfast".ephemeral_key_log (epoch, trimmed_to) values (epoch, epoch << 40);
 end
@@ -1162,7 +1162,7 @@ begin
     update "holdfast".lock l set expires_at = clock_timestamp() + lease_ms * interval '1 millisecond'
     where l.tenant = the_tenant and l.resource = the_resource
     returning l.expires_at into ends_at;
-    left_ms := extract(epoch from ends_at - clock_timestamp()) * 1000;
+    left_ms := date_part('epoch', ends_at - clock_timestamp()) * 1000;
     if ends_at < seen.expires_at and seen.waited_until >= clock_timestamp() then
       perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', "holdfast".lock_topic('persistent', the_tenant, the_resource));
     end if;
@@ -1184,7 +1184,7 @@ begin
     update "holdfast".lock_ephemeral l set expires_at = clock_timestamp() + lease_ms * interval '1 millisecond'
     where l.tenant = the_tenant and l.resource = the_resource
     returning l.expires_at into ends_at;
-    left_ms := extract(epoch from ends_at - clock_timestamp()) * 1000;
+    left_ms := date_part('epoch', ends_at - clock_timestamp()) * 1000;
     if ends_at < seen.expires_at and seen.waited_until >= clock_timestamp() then
       perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', "holdfast".lock_topic('ephemeral', the_tenant, the_resource));
     end if;
@@ -1259,11 +1259,14 @@ $function$;
 
 create or replace function holdfast.key_bucket(tenant text, ephemeral boolean, bucket text, as_of_ms bigint)
  RETURNS TABLE(key text, value bytea, revision bigint, expires_at timestamp with time zone, modified_at timestamp with time zone)
- LANGUAGE sql
+ LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  select * from "holdfast".key_range(tenant, ephemeral, bucket || '/', false, as_of_ms)
+#variable_conflict use_column
+begin
+  return query select r.* from "holdfast".key_range(key_bucket.tenant, key_bucket.ephemeral, key_bucket.bucket || '/', false, key_bucket.as_of_ms) r;
+end
 $function$;
 
 create or replace function holdfast.key_bucket_lock(tenant text, ephemeral boolean, bucket text)
@@ -1427,17 +1430,19 @@ begin
 end
 $function$;
 
-create or replace function holdfast.key_delete_many(tenant text, ephemeral boolean, keys text[], if_revisions bigint[])
+create or replace function holdfast.key_delete_many(tenant text, ephemeral boolean, items json)
  RETURNS TABLE(item bigint, done boolean, revision bigint)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 declare
-  i bigint;
+  i record;
 begin
-  for i in select n.i from unnest(keys) with ordinality as n (key, i) order by n.key collate "C", n.i loop
-    return query select i, d.done, d.revision from "holdfast".key_delete(tenant, ephemeral, keys[i], null, if_revisions[i]) d;
+  for i in select x.* from rows from (json_to_recordset(items) as (k text, ir bigint)) with ordinality x (k, ir, o)
+    order by x.k collate "C", x.o
+  loop
+    return query select i.o, d.done, d.revision from "holdfast".key_delete(tenant, ephemeral, i.k, null, i.ir) d;
   end loop;
 end
 $function$;
@@ -1851,11 +1856,14 @@ $function$;
 
 create or replace function holdfast.key_prefix(tenant text, ephemeral boolean, prefix text, as_of_ms bigint)
  RETURNS TABLE(key text, value bytea, revision bigint, expires_at timestamp with time zone, modified_at timestamp with time zone)
- LANGUAGE sql
+ LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  select * from "holdfast".key_range(tenant, ephemeral, prefix, true, as_of_ms)
+#variable_conflict use_column
+begin
+  return query select r.* from "holdfast".key_range(key_prefix.tenant, key_prefix.ephemeral, key_prefix.prefix, true, key_prefix.as_of_ms) r;
+end
 $function$;
 
 create or replace function holdfast.key_prefix_end(prefix text)
@@ -1954,84 +1962,102 @@ begin
   if ephemeral then
   loop
     select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into r, x, m, e, d, n, v
-    from "holdfast".ephemeral_key_value k where k.tenant = key_set.tenant and k.key = key_set.key for no key update;
-    exit when found;
-    if if_present or if_value <> '' or if_revision <> -1 then
+    from "holdfast".ephemeral_key_value k where k.tenant = key_set.tenant and k.key = key_set.key;
+    -- Where time decides, it is read under the row's lock. Otherwise what was seen is checked by the update, and a refusal
+    -- locks and writes nothing.
+    if e is not null or ttl_ms > 0 then
+      select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into r, x, m, e, d, n, v
+      from "holdfast".ephemeral_key_value k where k.tenant = key_set.tenant and k.key = key_set.key for no key update;
+    end if;
+    if r is null then
+      if if_present or if_value <> '' or if_revision <> -1 then
+        done := false;
+        revision := -1;
+        return;
+      end if;
+      perform "holdfast".enter_key_buckets(tenant, ephemeral, key);
+      insert into "holdfast".ephemeral_key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
+      values (-1, pg_current_xact_id(), '-infinity', true, true, key_set.tenant, key_set.key, '') on conflict do nothing;
+      continue;
+    end if;
+    -- Also says that places are about to be drawn.
+    at := case when pg_advisory_xact_lock_shared(hashtext('holdfast ephemeral_keys ' || 'holdfast'),
+      floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+    if if_revision <> r or if_absent and not d and (e > at) is not false or if_present and (d or e <= at)
+      or if_value <> (case when d or e <= at then '' else v end) then
       done := false;
-      revision := -1;
+      revision := r;
+      if not d and (e > at) is not false then
+        value_now := v;
+        expires_at := e;
+        modified_at := m;
+      end if;
       return;
     end if;
-    perform "holdfast".enter_key_buckets(tenant, ephemeral, key);
-    insert into "holdfast".ephemeral_key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
-    values (-1, pg_current_xact_id(), '-infinity', true, true, key_set.tenant, key_set.key, '') on conflict do nothing;
+    revision := case when r >= 0 then r + 1 when ephemeral then "holdfast".ephemeral_epoch() << 40 else 0 end;
+    modified_at := greatest(at, m);
+    if ttl_ms > 0 then expires_at := at + ttl_ms * interval '1 millisecond'; end if;
+    update "holdfast".ephemeral_key_value k set xid = pg_current_xact_id(), modified_at = key_set.modified_at, revision = key_set.revision,
+      expires_at = key_set.expires_at, deleted = false, norev = key_set.norev is true, value = key_set.value
+    where k.tenant = key_set.tenant and k.key = key_set.key and k.revision = r and k.xid = x;
+    exit when found;
   end loop;
-  -- Also says that places are about to be drawn.
-  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast ephemeral_keys ' || 'holdfast'),
-    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
-  if if_revision <> r or if_absent and not d and (e > at) is not false or if_present and (d or e <= at)
-    or if_value <> (case when d or e <= at then '' else v end) then
-    done := false;
-    revision := r;
-    if not d and (e > at) is not false then
-      value_now := v;
-      expires_at := e;
-      modified_at := m;
-    end if;
-    return;
-  end if;
   -- Of several values that a transaction gives a key, only the last is part of the history.
   if x = pg_current_xact_id() and not n then
     update "holdfast".ephemeral_key_change c set norev = true
     where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = r and c.xid = x and not c.norev;
   end if;
-  revision := case when r >= 0 then r + 1 when ephemeral then "holdfast".ephemeral_epoch() << 40 else 0 end;
-  modified_at := greatest(at, m);
-  if ttl_ms > 0 then expires_at := at + ttl_ms * interval '1 millisecond'; end if;
-  update "holdfast".ephemeral_key_value k set xid = pg_current_xact_id(), modified_at = key_set.modified_at, revision = key_set.revision,
-    expires_at = key_set.expires_at, deleted = false, norev = key_set.norev is true, value = key_set.value
-  where k.tenant = key_set.tenant and k.key = key_set.key;
   insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
   values (nextval('"holdfast".ephemeral_key_place_seq'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
     key_set.expires_at, 'set', key_set.norev is true, key_set.tenant, key_set.key, key_set.value);
   else
   loop
     select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into r, x, m, e, d, n, v
-    from "holdfast".key_value k where k.tenant = key_set.tenant and k.key = key_set.key for no key update;
-    exit when found;
-    if if_present or if_value <> '' or if_revision <> -1 then
+    from "holdfast".key_value k where k.tenant = key_set.tenant and k.key = key_set.key;
+    -- Where time decides, it is read under the row's lock. Otherwise what was seen is checked by the update, and a refusal
+    -- locks and writes nothing.
+    if e is not null or ttl_ms > 0 then
+      select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into r, x, m, e, d, n, v
+      from "holdfast".key_value k where k.tenant = key_set.tenant and k.key = key_set.key for no key update;
+    end if;
+    if r is null then
+      if if_present or if_value <> '' or if_revision <> -1 then
+        done := false;
+        revision := -1;
+        return;
+      end if;
+      perform "holdfast".enter_key_buckets(tenant, ephemeral, key);
+      insert into "holdfast".key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
+      values (-1, pg_current_xact_id(), '-infinity', true, true, key_set.tenant, key_set.key, '') on conflict do nothing;
+      continue;
+    end if;
+    -- Also says that places are about to be drawn.
+    at := case when pg_advisory_xact_lock_shared(hashtext('holdfast keys ' || 'holdfast'),
+      floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+    if if_revision <> r or if_absent and not d and (e > at) is not false or if_present and (d or e <= at)
+      or if_value <> (case when d or e <= at then '' else v end) then
       done := false;
-      revision := -1;
+      revision := r;
+      if not d and (e > at) is not false then
+        value_now := v;
+        expires_at := e;
+        modified_at := m;
+      end if;
       return;
     end if;
-    perform "holdfast".enter_key_buckets(tenant, ephemeral, key);
-    insert into "holdfast".key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
-    values (-1, pg_current_xact_id(), '-infinity', true, true, key_set.tenant, key_set.key, '') on conflict do nothing;
+    revision := case when r >= 0 then r + 1 when ephemeral then "holdfast".ephemeral_epoch() << 40 else 0 end;
+    modified_at := greatest(at, m);
+    if ttl_ms > 0 then expires_at := at + ttl_ms * interval '1 millisecond'; end if;
+    update "holdfast".key_value k set xid = pg_current_xact_id(), modified_at = key_set.modified_at, revision = key_set.revision,
+      expires_at = key_set.expires_at, deleted = false, norev = key_set.norev is true, value = key_set.value
+    where k.tenant = key_set.tenant and k.key = key_set.key and k.revision = r and k.xid = x;
+    exit when found;
   end loop;
-  -- Also says that places are about to be drawn.
-  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast keys ' || 'holdfast'),
-    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
-  if if_revision <> r or if_absent and not d and (e > at) is not false or if_present and (d or e <= at)
-    or if_value <> (case when d or e <= at then '' else v end) then
-    done := false;
-    revision := r;
-    if not d and (e > at) is not false then
-      value_now := v;
-      expires_at := e;
-      modified_at := m;
-    end if;
-    return;
-  end if;
   -- Of several values that a transaction gives a key, only the last is part of the history.
   if x = pg_current_xact_id() and not n then
     update "holdfast".key_change c set norev = true
     where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = r and c.xid = x and not c.norev;
   end if;
-  revision := case when r >= 0 then r + 1 when ephemeral then "holdfast".ephemeral_epoch() << 40 else 0 end;
-  modified_at := greatest(at, m);
-  if ttl_ms > 0 then expires_at := at + ttl_ms * interval '1 millisecond'; end if;
-  update "holdfast".key_value k set xid = pg_current_xact_id(), modified_at = key_set.modified_at, revision = key_set.revision,
-    expires_at = key_set.expires_at, deleted = false, norev = key_set.norev is true, value = key_set.value
-  where k.tenant = key_set.tenant and k.key = key_set.key;
   insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
   values (nextval('"holdfast".key_place_seq'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
     key_set.expires_at, 'set', key_set.norev is true, key_set.tenant, key_set.key, key_set.value);
@@ -2045,18 +2071,21 @@ begin
 end
 $function$;
 
-create or replace function holdfast.key_set_many(tenant text, ephemeral boolean, keys text[], vals bytea[], ttl_ms bigint[], if_absent boolean[], if_present boolean[], if_values bytea[], if_revisions bigint[], norev boolean[])
+create or replace function holdfast.key_set_many(tenant text, ephemeral boolean, items json)
  RETURNS TABLE(item bigint, done boolean, revision bigint, value_now bytea, expires_at timestamp with time zone, modified_at timestamp with time zone)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 declare
-  i bigint;
+  i record;
 begin
-  for i in select n.i from unnest(keys) with ordinality as n (key, i) order by n.key collate "C", n.i loop
-    return query select i, s.done, s.revision, s.value_now, s.expires_at, s.modified_at from "holdfast".key_set(tenant, ephemeral, keys[i],
-      vals[i], ttl_ms[i], if_absent[i], if_present[i], if_values[i], if_revisions[i], norev[i]) s;
+  for i in select x.* from rows from (json_to_recordset(items) as
+      (k text, v bytea, t bigint, a boolean, p boolean, iv bytea, ir bigint, n boolean)) with ordinality x (k, v, t, a, p, iv, ir, n, o)
+    order by x.k collate "C", x.o
+  loop
+    return query select i.o, s.done, s.revision, s.value_now, s.expires_at, s.modified_at
+      from "holdfast".key_set(tenant, ephemeral, i.k, i.v, i.t, i.a, i.p, i.iv, i.ir, i.n) s;
   end loop;
 end
 $function$;
@@ -2156,7 +2185,7 @@ begin
         or kept_changes > 0 and exists (
           select from "holdfast".ephemeral_key_change n
           where n.tenant = o.tenant and n.key = o.key and not n.norev and (n.revision, n.place) > (o.revision, o.place)
-          order by n.revision, n.place offset kept_changes - 1 limit 1))
+          order by n.revision, n.place offset kept_changes limit 1))
       and not exists (
         select from "holdfast".key_hold h where h.ephemeral = key_trim.ephemeral and h.tenant = o.tenant
           and h.expires_at > clock_timestamp()
@@ -2191,7 +2220,7 @@ begin
         or kept_changes > 0 and exists (
           select from "holdfast".key_change n
           where n.tenant = o.tenant and n.key = o.key and not n.norev and (n.revision, n.place) > (o.revision, o.place)
-          order by n.revision, n.place offset kept_changes - 1 limit 1))
+          order by n.revision, n.place offset kept_changes limit 1))
       and not exists (
         select from "holdfast".key_hold h where h.ephemeral = key_trim.ephemeral and h.tenant = o.tenant
           and h.expires_at > clock_timestamp()

@@ -39,7 +39,7 @@ create table :schema.key_change (
 );
 create index key_change_history_idx on :schema.key_change (tenant, key, revision, place) where not norev;
 
-create sequence :schema.key_place_seq as bigint minvalue 0 start 1;
+create sequence :schema.key_place_seq as bigint;
 
 -- One row: which ephemeral keys these are (raised when a crash has emptied the tables), and up to which place changes
 -- may be missing from the log.
@@ -53,12 +53,12 @@ create table :schema.key_log (
 );
 insert into :schema.key_log (epoch, trimmed_to) values (0, 0);
 
-create unlogged table :schema.ephemeral_key_value (like :schema.key_value including all);
+create unlogged table :schema.ephemeral_key_value (like :schema.key_value including all) with (fillfactor = 80);
 create unlogged table :schema.ephemeral_key_change (like :schema.key_change including all);
 create unlogged table :schema.ephemeral_key_log (like :schema.key_log including all);
 -- Logged, so that neither a place nor a first revision comes again after a crash.
-create sequence :schema.ephemeral_key_place_seq as bigint minvalue 0 start 1;
-create sequence :schema.ephemeral_epoch_seq as bigint minvalue 0 start 0;
+create sequence :schema.ephemeral_key_place_seq as bigint;
+create sequence :schema.ephemeral_epoch_seq as bigint;
 
 -- Who watches, so that a change announces itself only then. `prefix` is what the key has to start with.
 create table :schema.key_watcher (
@@ -149,7 +149,7 @@ begin
   if found then return; end if;
   perform set_config('synchronous_commit', 'on', true)
     where current_setting('synchronous_commit') in ('off', 'local');
-  epoch := nextval(':schema.ephemeral_epoch_seq');
+  epoch := nextval(':schema.ephemeral_epoch_seq') - 1;
   if epoch > 0 then perform setval(':schema.ephemeral_key_place_seq', epoch << 40); end if;
   insert into :schema.ephemeral_key_log (epoch, trimmed_to) values (epoch, epoch << 40);
 end
@@ -201,42 +201,51 @@ begin
   --each
   loop
     select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into r, x, m, e, d, n, v
-    from :schema.{}key_value k where k.tenant = key_set.tenant and k.key = key_set.key for no key update;
-    exit when found;
-    if if_present or if_value <> '' or if_revision <> -1 then
+    from :schema.{}key_value k where k.tenant = key_set.tenant and k.key = key_set.key;
+    -- Where time decides, it is read under the row's lock. Otherwise what was seen is checked by the update, and a refusal
+    -- locks and writes nothing.
+    if e is not null or ttl_ms > 0 then
+      select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into r, x, m, e, d, n, v
+      from :schema.{}key_value k where k.tenant = key_set.tenant and k.key = key_set.key for no key update;
+    end if;
+    if r is null then
+      if if_present or if_value <> '' or if_revision <> -1 then
+        done := false;
+        revision := -1;
+        return;
+      end if;
+      perform :schema.enter_key_buckets(tenant, ephemeral, key);
+      insert into :schema.{}key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
+      values (-1, pg_current_xact_id(), '-infinity', true, true, key_set.tenant, key_set.key, '') on conflict do nothing;
+      continue;
+    end if;
+    -- Also says that places are about to be drawn.
+    at := case when pg_advisory_xact_lock_shared(hashtext('holdfast {}keys ' || :schema_literal),
+      floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+    if if_revision <> r or if_absent and not d and (e > at) is not false or if_present and (d or e <= at)
+      or if_value <> (case when d or e <= at then '' else v end) then
       done := false;
-      revision := -1;
+      revision := r;
+      if not d and (e > at) is not false then
+        value_now := v;
+        expires_at := e;
+        modified_at := m;
+      end if;
       return;
     end if;
-    perform :schema.enter_key_buckets(tenant, ephemeral, key);
-    insert into :schema.{}key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
-    values (-1, pg_current_xact_id(), '-infinity', true, true, key_set.tenant, key_set.key, '') on conflict do nothing;
+    revision := case when r >= 0 then r + 1 when ephemeral then :schema.ephemeral_epoch() << 40 else 0 end;
+    modified_at := greatest(at, m);
+    if ttl_ms > 0 then expires_at := at + ttl_ms * interval '1 millisecond'; end if;
+    update :schema.{}key_value k set xid = pg_current_xact_id(), modified_at = key_set.modified_at, revision = key_set.revision,
+      expires_at = key_set.expires_at, deleted = false, norev = key_set.norev is true, value = key_set.value
+    where k.tenant = key_set.tenant and k.key = key_set.key and k.revision = r and k.xid = x;
+    exit when found;
   end loop;
-  -- Also says that places are about to be drawn.
-  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast {}keys ' || :schema_literal),
-    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
-  if if_revision <> r or if_absent and not d and (e > at) is not false or if_present and (d or e <= at)
-    or if_value <> (case when d or e <= at then '' else v end) then
-    done := false;
-    revision := r;
-    if not d and (e > at) is not false then
-      value_now := v;
-      expires_at := e;
-      modified_at := m;
-    end if;
-    return;
-  end if;
   -- Of several values that a transaction gives a key, only the last is part of the history.
   if x = pg_current_xact_id() and not n then
     update :schema.{}key_change c set norev = true
     where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = r and c.xid = x and not c.norev;
   end if;
-  revision := case when r >= 0 then r + 1 when ephemeral then :schema.ephemeral_epoch() << 40 else 0 end;
-  modified_at := greatest(at, m);
-  if ttl_ms > 0 then expires_at := at + ttl_ms * interval '1 millisecond'; end if;
-  update :schema.{}key_value k set xid = pg_current_xact_id(), modified_at = key_set.modified_at, revision = key_set.revision,
-    expires_at = key_set.expires_at, deleted = false, norev = key_set.norev is true, value = key_set.value
-  where k.tenant = key_set.tenant and k.key = key_set.key;
   insert into :schema.{}key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
   values (nextval(':schema.{}key_place_seq'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
     key_set.expires_at, 'set', key_set.norev is true, key_set.tenant, key_set.key, key_set.value);
@@ -448,15 +457,21 @@ $function$);
 -- The live keys directly in a bucket, which is what stands before the last `/` of a key; now, or as of a time.
 create function :schema.key_bucket(tenant text, ephemeral boolean, bucket text, as_of_ms bigint)
 returns table (key text, value bytea, revision bigint, expires_at timestamptz, modified_at timestamptz)
-language sql volatile security definer set search_path = pg_catalog, pg_temp as $function$
-  select * from :schema.key_range(tenant, ephemeral, bucket || '/', false, as_of_ms)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $function$
+#variable_conflict use_column
+begin
+  return query select r.* from :schema.key_range(key_bucket.tenant, key_bucket.ephemeral, key_bucket.bucket || '/', false, key_bucket.as_of_ms) r;
+end
 $function$;
 
 -- The live keys that start with `prefix`, character by character; now, or as of a time.
 create function :schema.key_prefix(tenant text, ephemeral boolean, prefix text, as_of_ms bigint)
 returns table (key text, value bytea, revision bigint, expires_at timestamptz, modified_at timestamptz)
-language sql volatile security definer set search_path = pg_catalog, pg_temp as $function$
-  select * from :schema.key_range(tenant, ephemeral, prefix, true, as_of_ms)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $function$
+#variable_conflict use_column
+begin
+  return query select r.* from :schema.key_range(key_prefix.tenant, key_prefix.ephemeral, key_prefix.prefix, true, key_prefix.as_of_ms) r;
+end
 $function$;
 
 -- Locks keys until the transaction ends, in byte order: those with `writes` against all, the others against being
@@ -528,30 +543,37 @@ $body$
 $function$);
 
 -- `key_set` for several keys, in byte order, so that two of these never wait for each other. One transaction: what is
--- refused is an answer, an error undoes all. A key that comes twice is set twice. Answers by the items' places from 1 on.
-create function :schema.key_set_many(tenant text, ephemeral boolean, keys text[], vals bytea[], ttl_ms bigint[], if_absent boolean[],
-  if_present boolean[], if_values bytea[], if_revisions bigint[], norev boolean[])
+-- refused is an answer, an error undoes all. A key that comes twice is set twice. `items` is an array of
+--   { k: key, v: value in hexadecimal with \x before it, t: time to live in ms, a: if absent, p: if present,
+--     iv: if it has this value, ir: if it has this revision, n: norev }
+-- Answers by the items' places from 1 on.
+create function :schema.key_set_many(tenant text, ephemeral boolean, items json)
 returns table (item bigint, done boolean, revision bigint, value_now bytea, expires_at timestamptz, modified_at timestamptz)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $function$
 declare
-  i bigint;
+  i record;
 begin
-  for i in select n.i from unnest(keys) with ordinality as n (key, i) order by n.key collate "C", n.i loop
-    return query select i, s.done, s.revision, s.value_now, s.expires_at, s.modified_at from :schema.key_set(tenant, ephemeral, keys[i],
-      vals[i], ttl_ms[i], if_absent[i], if_present[i], if_values[i], if_revisions[i], norev[i]) s;
+  for i in select x.* from rows from (json_to_recordset(items) as
+      (k text, v bytea, t bigint, a boolean, p boolean, iv bytea, ir bigint, n boolean)) with ordinality x (k, v, t, a, p, iv, ir, n, o)
+    order by x.k collate "C", x.o
+  loop
+    return query select i.o, s.done, s.revision, s.value_now, s.expires_at, s.modified_at
+      from :schema.key_set(tenant, ephemeral, i.k, i.v, i.t, i.a, i.p, i.iv, i.ir, i.n) s;
   end loop;
 end
 $function$;
 
--- `key_delete` for several keys, as `key_set_many` sets them.
-create function :schema.key_delete_many(tenant text, ephemeral boolean, keys text[], if_revisions bigint[])
+-- `key_delete` for several keys, as `key_set_many` sets them. `items` is an array of { k: key, ir: if it has this revision }.
+create function :schema.key_delete_many(tenant text, ephemeral boolean, items json)
 returns table (item bigint, done boolean, revision bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $function$
 declare
-  i bigint;
+  i record;
 begin
-  for i in select n.i from unnest(keys) with ordinality as n (key, i) order by n.key collate "C", n.i loop
-    return query select i, d.done, d.revision from :schema.key_delete(tenant, ephemeral, keys[i], null, if_revisions[i]) d;
+  for i in select x.* from rows from (json_to_recordset(items) as (k text, ir bigint)) with ordinality x (k, ir, o)
+    order by x.k collate "C", x.o
+  loop
+    return query select i.o, d.done, d.revision from :schema.key_delete(tenant, ephemeral, i.k, null, i.ir) d;
   end loop;
 end
 $function$;
@@ -868,7 +890,7 @@ begin
         or kept_changes > 0 and exists (
           select from :schema.{}key_change n
           where n.tenant = o.tenant and n.key = o.key and not n.norev and (n.revision, n.place) > (o.revision, o.place)
-          order by n.revision, n.place offset kept_changes - 1 limit 1))
+          order by n.revision, n.place offset kept_changes limit 1))
       and not exists (
         select from :schema.key_hold h where h.ephemeral = key_trim.ephemeral and h.tenant = o.tenant
           and h.expires_at > clock_timestamp()
