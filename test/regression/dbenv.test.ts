@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { type App, type Durability, defineJob } from '../../src/index.ts'
 import { anything, appOver, enqueueBySql, note } from '../integration/homes.ts'
 import { keysRound } from '../integration/keys/round.ts'
+import { sequencesRound } from '../integration/sequences/round.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
 import { startProgram } from '../support/processes.ts'
 
@@ -64,6 +65,8 @@ const EVIL = [
     'key_value',
     'key_change',
     'key_watcher',
+    'sequence',
+    'sequence_request',
   ].flatMap((table) => [`create table evil.${table} (trap int)`, `create table public.${table} (trap int)`]),
   ...['now()', 'clock_timestamp()', 'statement_timestamp()'].map(
     (name) =>
@@ -80,6 +83,7 @@ const EVIL = [
     'set_config(text, text, bool)',
     'encode(bytea, text)',
     'starts_with(text, text)',
+    'trunc(numeric)',
     'hashtext(text)',
     'pg_current_snapshot()',
     'pg_advisory_xact_lock_shared(int4, int4)',
@@ -112,6 +116,7 @@ async function wholeRound(database: unknown, db: TestDatabase, name: string): Pr
     await app.migrate()
     await app.migrate()
     await keysRound(app)
+    await sequencesRound(app)
     const worker = app.worker()
     await worker.start()
     const weird = { how: 'é\\"\'\u20ac😀', n: [1.1, 1e21, 5e-324] }
