@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { type App, type Durability, defineJob } from '../../src/index.ts'
 import { anything, appOver, enqueueBySql, note } from '../integration/homes.ts'
 import { keysRound } from '../integration/keys/round.ts'
+import { scriptsRound } from '../integration/scripts/round.ts'
 import { sequencesRound } from '../integration/sequences/round.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
 import { startProgram } from '../support/processes.ts'
@@ -117,6 +118,7 @@ async function wholeRound(database: unknown, db: TestDatabase, name: string): Pr
     await app.migrate()
     await keysRound(app)
     await sequencesRound(app)
+    await scriptsRound({ script: async (...args) => await app.script(...args) })
     const worker = app.worker()
     await worker.start()
     const weird = { how: 'é\\"\'\u20ac😀', n: [1.1, 1e21, 5e-324] }
