@@ -297,12 +297,12 @@ $function$;
 
 -- Runs a program. Answers are columns; only what another try may change is raised: serialization failures and deadlocks.
 --
--- Before it starts it locks what `lock_keys` and `lock_ephemeral_keys` say, or, if it lists too, what `plan_names` says in
--- that order (`plan_modes`: 1 written, 2 ephemeral, 4 a listing). A subtransaction takes back what a script did that fails.
--- `at` is where in the program it was, from which the library knows the line.
+-- `kinds` and `vals` are what registers start with; -1 is nothing yet. Before it starts it locks what `lock_names` says, in
+-- that order (`lock_modes`: 1 written, 2 ephemeral, 4 a listing), and waits for all of it together at most `lock_wait_ms`.
+-- A subtransaction takes back what a script did that fails. `at` is where in the program it was, from which the library
+-- knows the line.
 create function :schema.script_run(tenant text, code integer[], kinds integer[], vals text[], keys text[],
-  lock_keys text[], lock_writes boolean[], lock_ephemeral_keys text[], lock_ephemeral_writes boolean[],
-  plan_names text[], plan_modes integer[], lock_wait_ms integer, timeout_ms integer, in_transaction boolean,
+  lock_names text[], lock_modes integer[], lock_wait_ms integer, timeout_ms integer, in_transaction boolean,
   out reason text, out detail text, out at integer, out answer integer, out key text, out value text, out revision bigint,
   out expires_at bigint, out modified_at bigint, out items text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $function$
@@ -343,26 +343,31 @@ declare
   done boolean;
   found_key integer;
   listing text;
-  deadline timestamptz := clock_timestamp() + timeout_ms * interval '1 millisecond';
+  started timestamptz := clock_timestamp();
+  deadline timestamptz := started + timeout_ms * interval '1 millisecond';
+  -- 0 would be no limit.
+  wait integer := greatest(1, least(lock_wait_ms, timeout_ms));
+  waited integer;
+  persistent integer := 0;                 -- locks: the persistent ones come first
   old_wait text := current_setting('lock_timeout');
   failure text;
 begin
   answer := 0;
   begin
-    perform set_config('lock_timeout', greatest(1, least(lock_wait_ms, timeout_ms))::text, true);
-    if plan_names is not null then
-      for i in 1..cardinality(plan_names) loop
-        if plan_modes[i] & 4 > 0 then
-          perform :schema.key_guard(tenant, plan_modes[i] & 2 > 0, plan_names[i]);
+    perform set_config('lock_timeout', wait::text, true);
+    kinds := array_replace(kinds, -1, null);
+
+    if lock_names is not null then
+      for i in 1..cardinality(lock_names) loop
+        if lock_modes[i] & 2 = 0 then persistent := i; end if;
+        if lock_modes[i] & 4 > 0 then
+          perform :schema.key_guard(tenant, lock_modes[i] & 2 > 0, lock_names[i]);
         else
-          perform :schema.key_lock(tenant, plan_modes[i] & 2 > 0, plan_names[i : i], array[plan_modes[i] & 1 > 0]);
+          perform :schema.key_lock(tenant, lock_modes[i] & 2 > 0, lock_names[i : i], array[lock_modes[i] & 1 > 0]);
         end if;
+        waited := extract(epoch from clock_timestamp() - started) * 1000;
+        if waited > 1 then perform set_config('lock_timeout', greatest(1, wait - waited)::text, true); end if;
       end loop;
-    else
-      if lock_keys is not null then perform :schema.key_lock(tenant, false, lock_keys, lock_writes); end if;
-      if lock_ephemeral_keys is not null then
-        perform :schema.key_lock(tenant, true, lock_ephemeral_keys, lock_ephemeral_writes);
-      end if;
     end if;
 
     loop
@@ -923,8 +928,12 @@ begin
       end if;
     end loop;
 
-    if lock_keys is not null then perform :schema.key_unlock_unwritten(tenant, false, lock_keys); end if;
-    if lock_ephemeral_keys is not null then perform :schema.key_unlock_unwritten(tenant, true, lock_ephemeral_keys); end if;
+    if lock_names is not null then
+      if persistent > 0 then perform :schema.key_unlock_unwritten(tenant, false, lock_names[1 : persistent]); end if;
+      if persistent < cardinality(lock_names) then
+        perform :schema.key_unlock_unwritten(tenant, true, lock_names[persistent + 1 : cardinality(lock_names)]);
+      end if;
+    end if;
     perform set_config('lock_timeout', old_wait, true);
 
     if from_register and kinds[1] < 5 then

@@ -14,21 +14,17 @@ const RESERVED = '__holdfast:'
 export interface Prepared {
   readonly program: Program
   readonly code: string
-  readonly kinds: readonly (number | null)[]
-  readonly vals: readonly (string | null)[]
+  readonly kinds: readonly number[]
+  readonly vals: readonly string[]
 }
 
 /** What a call of a program sends, beside limits. */
 export interface Call {
   readonly kinds: string
-  readonly vals: readonly (string | null)[]
+  readonly vals: readonly string[]
   readonly keys: readonly string[]
-  readonly lockKeys: string | null
-  readonly lockWrites: string | null
-  readonly lockEphemeralKeys: string | null
-  readonly lockEphemeralWrites: string | null
-  readonly planNames: string | null
-  readonly planModes: string | null
+  readonly lockNames: string | null
+  readonly lockModes: string | null
 }
 
 /**
@@ -72,7 +68,7 @@ export function callOf({ program, kinds, vals }: Prepared, params: ReadonlyMap<s
     return text
   })
   return {
-    kinds: `{${ownKinds.map((kind) => kind ?? 'null').join(',')}}`,
+    kinds: `{${ownKinds.join(',')}}`,
     vals: ownVals,
     keys,
     ...locksOf(program.locks, keys),
@@ -87,65 +83,48 @@ function problemOfKey(text: string, isListing: boolean): string | undefined {
   return text.startsWith(RESERVED) ? `keys must not start with "${RESERVED}", which is reserved` : undefined
 }
 
-type Locks = Omit<Call, 'kinds' | 'vals' | 'keys'>
-
 interface NamedLock {
   readonly name: string
   readonly bytes: Buffer
   readonly ephemeral: boolean
-  readonly writes: boolean
-  readonly isListing: boolean
+  /** As `script_run` has it. */
+  readonly mode: number
 }
 
 /** Persistent ones first, each name space in byte order: scripts that lock the same things do not lock each other out. */
-function locksOf(locks: readonly ProgramLock[], keys: readonly string[]): Locks {
-  const named = locks.map((lock): NamedLock => {
-    const text = keys[lock.key - 1] as string
-    const name = lock.listing === 'bucket' ? `${text}/` : text
-    const { ephemeral, writes } = lock
-    return { name, bytes: Buffer.from(name), ephemeral, writes, isListing: lock.listing !== undefined }
-  })
-  const ordered = named.toSorted(
-    (one, other) => Number(one.ephemeral) - Number(other.ephemeral) || Buffer.compare(one.bytes, other.bytes),
-  )
-  const persistent = ordered.filter(({ ephemeral, isListing }) => !ephemeral && !isListing)
-  const volatile = ordered.filter(({ ephemeral, isListing }) => ephemeral && !isListing)
-  const lists = ordered.some(({ isListing }) => isListing)
-  return {
-    lockKeys: namesOf(persistent),
-    lockWrites: writesOf(persistent),
-    lockEphemeralKeys: namesOf(volatile),
-    lockEphemeralWrites: writesOf(volatile),
-    planNames: lists ? namesOf(ordered) : null,
-    planModes: lists ? `{${ordered.map(modeOf).join(',')}}` : null,
-  }
+function locksOf(
+  locks: readonly ProgramLock[],
+  keys: readonly string[],
+): Pick<Call, 'lockNames' | 'lockModes'> {
+  if (locks.length === 0) return { lockNames: null, lockModes: null }
+  const ordered = locks
+    .map((lock): NamedLock => {
+      const { ephemeral, writes, listing } = lock
+      const text = keys[lock.key - 1] as string
+      const name = listing === 'bucket' ? `${text}/` : text
+      const mode = (writes ? 1 : 0) + (ephemeral ? 2 : 0) + (listing === undefined ? 0 : 4)
+      return { name, bytes: Buffer.from(name), ephemeral, mode }
+    })
+    .sort(
+      (one, other) =>
+        Number(one.ephemeral) - Number(other.ephemeral) || Buffer.compare(one.bytes, other.bytes),
+    )
+  const quoted = ordered.map(({ name }) => `"${name.replace(/["\\]/g, '\\$&')}"`)
+  return { lockNames: `{${quoted.join(',')}}`, lockModes: `{${ordered.map(({ mode }) => mode).join(',')}}` }
 }
 
-function modeOf({ writes, ephemeral, isListing }: NamedLock): number {
-  return (writes ? 1 : 0) + (ephemeral ? 2 : 0) + (isListing ? 4 : 0)
-}
-
-function namesOf(locks: readonly NamedLock[]): string | null {
-  if (locks.length === 0) return null
-  return `{${locks.map(({ name }) => `"${name.replace(/["\\]/g, '\\$&')}"`).join(',')}}`
-}
-
-function writesOf(locks: readonly NamedLock[]): string | null {
-  return locks.length === 0 ? null : `{${locks.map(({ writes }) => writes).join(',')}}`
-}
-
+const NOTHING = -1
 const TEXT = 4
 
-function kindOf(value: Constant | undefined): number | null {
-  if (value === undefined) return null
+function kindOf(value: Constant | undefined): number {
+  if (value === undefined) return NOTHING
   if (value === null) return 0
   if (typeof value === 'boolean') return 1
   if (typeof value === 'bigint') return 2
   return typeof value === 'number' ? 3 : TEXT
 }
 
-function textOf(value: Constant | undefined): string | null {
-  if (value === undefined) return null
-  if (value === null) return ''
+function textOf(value: Constant | undefined): string {
+  if (value === undefined || value === null) return ''
   return typeof value === 'number' ? floatText(value) : String(value)
 }

@@ -13,12 +13,8 @@ export const runScript = operation({
     kinds: 'text',
     vals: 'text[]',
     keys: 'text[]',
-    lockKeys: 'text?',
-    lockWrites: 'text?',
-    lockEphemeralKeys: 'text?',
-    lockEphemeralWrites: 'text?',
-    planNames: 'text?',
-    planModes: 'text?',
+    lockNames: 'text?',
+    lockModes: 'text?',
     lockWaitMs: 'int4',
     timeoutMs: 'int4',
     inTransaction: 'bool',
@@ -40,6 +36,5 @@ export const runScript = operation({
     p,
   ) => sql`select r.reason, r.detail, r.at, r.answer, r.key, r.value, r.revision, r.expires_at, r.modified_at, r.items
     from ${t.script_run}(${p.tenant}, ${p.code}::integer[], ${p.kinds}::integer[], ${p.vals}, ${p.keys},
-      ${p.lockKeys}::text[], ${p.lockWrites}::boolean[], ${p.lockEphemeralKeys}::text[], ${p.lockEphemeralWrites}::boolean[],
-      ${p.planNames}::text[], ${p.planModes}::integer[], ${p.lockWaitMs}, ${p.timeoutMs}, ${p.inTransaction}) r`,
+      ${p.lockNames}::text[], ${p.lockModes}::integer[], ${p.lockWaitMs}, ${p.timeoutMs}, ${p.inTransaction}) r`,
 })
