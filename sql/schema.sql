@@ -2961,7 +2961,7 @@ begin
 end
 $function$;
 
-create or replace function holdfast.script_run(tenant text, code integer[], kinds integer[], vals text[], keys text[], lock_keys text[], lock_writes boolean[], lock_ephemeral_keys text[], lock_ephemeral_writes boolean[], plan_names text[], plan_modes integer[], lock_wait_ms integer, timeout_ms integer, in_transaction boolean, OUT reason text, OUT detail text, OUT at integer, OUT answer integer, OUT key text, OUT value text, OUT revision bigint, OUT expires_at bigint, OUT modified_at bigint, OUT items text)
+create or replace function holdfast.script_run(tenant text, code integer[], kinds integer[], vals text[], keys text[], lock_names text[], lock_modes integer[], lock_wait_ms integer, timeout_ms integer, in_transaction boolean, OUT reason text, OUT detail text, OUT at integer, OUT answer integer, OUT key text, OUT value text, OUT revision bigint, OUT expires_at bigint, OUT modified_at bigint, OUT items text)
  RETURNS record
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -3004,26 +3004,31 @@ declare
   done boolean;
   found_key integer;
   listing text;
-  deadline timestamptz := clock_timestamp() + timeout_ms * interval '1 millisecond';
+  started timestamptz := clock_timestamp();
+  deadline timestamptz := started + timeout_ms * interval '1 millisecond';
+  -- 0 would be no limit.
+  wait integer := greatest(1, least(lock_wait_ms, timeout_ms));
+  waited integer;
+  persistent integer := 0;                 -- locks: the persistent ones come first
   old_wait text := current_setting('lock_timeout');
   failure text;
 begin
   answer := 0;
   begin
-    perform set_config('lock_timeout', greatest(1, least(lock_wait_ms, timeout_ms))::text, true);
-    if plan_names is not null then
-      for i in 1..cardinality(plan_names) loop
-        if plan_modes[i] & 4 > 0 then
-          perform "holdfast".key_guard(tenant, plan_modes[i] & 2 > 0, plan_names[i]);
+    perform set_config('lock_timeout', wait::text, true);
+    kinds := array_replace(kinds, -1, null);
+
+    if lock_names is not null then
+      for i in 1..cardinality(lock_names) loop
+        if lock_modes[i] & 2 = 0 then persistent := i; end if;
+        if lock_modes[i] & 4 > 0 then
+          perform "holdfast".key_guard(tenant, lock_modes[i] & 2 > 0, lock_names[i]);
         else
-          perform "holdfast".key_lock(tenant, plan_modes[i] & 2 > 0, plan_names[i : i], array[plan_modes[i] & 1 > 0]);
+          perform "holdfast".key_lock(tenant, lock_modes[i] & 2 > 0, lock_names[i : i], array[lock_modes[i] & 1 > 0]);
         end if;
+        waited := extract(epoch from clock_timestamp() - started) * 1000;
+        if waited > 1 then perform set_config('lock_timeout', greatest(1, wait - waited)::text, true); end if;
       end loop;
-    else
-      if lock_keys is not null then perform "holdfast".key_lock(tenant, false, lock_keys, lock_writes); end if;
-      if lock_ephemeral_keys is not null then
-        perform "holdfast".key_lock(tenant, true, lock_ephemeral_keys, lock_ephemeral_writes);
-      end if;
     end if;
 
     loop
@@ -3584,8 +3589,12 @@ begin
       end if;
     end loop;
 
-    if lock_keys is not null then perform "holdfast".key_unlock_unwritten(tenant, false, lock_keys); end if;
-    if lock_ephemeral_keys is not null then perform "holdfast".key_unlock_unwritten(tenant, true, lock_ephemeral_keys); end if;
+    if lock_names is not null then
+      if persistent > 0 then perform "holdfast".key_unlock_unwritten(tenant, false, lock_names[1 : persistent]); end if;
+      if persistent < cardinality(lock_names) then
+        perform "holdfast".key_unlock_unwritten(tenant, true, lock_names[persistent + 1 : cardinality(lock_names)]);
+      end if;
+    end if;
     perform set_config('lock_timeout', old_wait, true);
 
     if from_register and kinds[1] < 5 then
