@@ -94,7 +94,7 @@ export interface RevisionsOptions extends KeyOptions {
 
 /** What {@link Keys.hold} takes. */
 export interface HoldOptions extends Pick<KeyOptions, 'durability' | 'tenant'> {
-  /** Time until it ends unless it is renewed, in milliseconds: 1 ms to 30 days. Default: 60,000. */
+  /** Time until it ends unless it is renewed, in milliseconds: 1 ms to 24 days. Default: 60,000. */
   readonly leaseMs?: number | undefined
   /** A moment of the past, by its time: as exact as reads as of a time. Default: this moment, exact over all keys. */
   readonly at?: Date | undefined
