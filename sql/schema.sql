@@ -103,7 +103,7 @@ create unlogged table holdfast.ephemeral_key_change (
   key text collate "C" not null,
   value bytea,
   constraint ephemeral_key_change_pkey PRIMARY KEY (place)
-);
+) with (vacuum_truncate=false);
 
 create unlogged table holdfast.ephemeral_key_log (
   only_row boolean not null default true,
@@ -125,7 +125,7 @@ create unlogged table holdfast.ephemeral_key_value (
   key text collate "C" not null,
   value bytea not null,
   constraint ephemeral_key_value_pkey PRIMARY KEY (tenant, key)
-) with (fillfactor=80);
+) with (fillfactor=80, vacuum_truncate=false);
 
 create table holdfast.id_range (
   first_id bigint not null,
@@ -185,7 +185,7 @@ create table holdfast.key_change (
   key text collate "C" not null,
   value bytea, -- null where the key is absent from then on
   constraint key_change_pkey PRIMARY KEY (place)
-);
+) with (vacuum_truncate=false);
 
 create table holdfast.key_hold (
   id bigint not null,
@@ -219,7 +219,7 @@ create table holdfast.key_value (
   key text collate "C" not null,
   value bytea not null,
   constraint key_value_pkey PRIMARY KEY (tenant, key)
-) with (fillfactor=80);
+) with (fillfactor=80, vacuum_truncate=false);
 
 create table holdfast.key_watcher (
   id uuid not null,
@@ -1283,6 +1283,8 @@ create or replace function holdfast.key_changes(tenant text, ephemeral boolean, 
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -1642,11 +1644,11 @@ begin
     case when cardinality(parts) > 1 then array_to_string(trim_array(parts, 1), '/') end));
   if ephemeral then
   perform from "holdfast".ephemeral_key_value k
-  where k.tenant = key_guard.tenant and k.key >= bucket_or_prefix and (high is null or k.key < high)
+  where k.tenant = key_guard.tenant and k.key >= bucket_or_prefix and k.key < high
   order by k.key for share;
   else
   perform from "holdfast".key_value k
-  where k.tenant = key_guard.tenant and k.key >= bucket_or_prefix and (high is null or k.key < high)
+  where k.tenant = key_guard.tenant and k.key >= bucket_or_prefix and k.key < high
   order by k.key for share;
   end if;
 end
@@ -1781,6 +1783,8 @@ create or replace function holdfast.key_page(tenant text, ephemeral boolean, low
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -1788,11 +1792,12 @@ declare
   at timestamptz := to_timestamp((at_ms + 1) / 1000.0);
   live timestamptz := to_timestamp(at_ms / 1000.0);
 begin
+  if high is null then high := "holdfast".key_prefix_end(''); end if;
   if ephemeral then
   if at_ms is null then
     return query with page as (
       select k.key, k.value, k.revision, k.expires_at, k.modified_at from "holdfast".ephemeral_key_value k
-      where k.tenant = key_page.tenant and k.key >= low and not (above and k.key = low) and (high is null or k.key < high)
+      where k.tenant = key_page.tenant and k.key >= low and not (above and k.key = low) and k.key < high
         and (depth is null or strpos(substr(k.key, depth + 1), '/') = 0)
         and not k.deleted and (k.expires_at > clock_timestamp()) is not false
       order by k.key limit max_rows
@@ -1814,7 +1819,7 @@ begin
           order by c.revision desc, c.place desc limit 1)
         limit 1
       ) x
-      where k.tenant = key_page.tenant and k.key >= low and not (above and k.key = low) and (high is null or k.key < high)
+      where k.tenant = key_page.tenant and k.key >= low and not (above and k.key = low) and k.key < high
         and (depth is null or strpos(substr(k.key, depth + 1), '/') = 0)
         and not x.gone and (x.expires_at > live) is not false
       order by k.key limit max_rows;
@@ -1823,7 +1828,7 @@ begin
   if at_ms is null then
     return query with page as (
       select k.key, k.value, k.revision, k.expires_at, k.modified_at from "holdfast".key_value k
-      where k.tenant = key_page.tenant and k.key >= low and not (above and k.key = low) and (high is null or k.key < high)
+      where k.tenant = key_page.tenant and k.key >= low and not (above and k.key = low) and k.key < high
         and (depth is null or strpos(substr(k.key, depth + 1), '/') = 0)
         and not k.deleted and (k.expires_at > clock_timestamp()) is not false
       order by k.key limit max_rows
@@ -1845,7 +1850,7 @@ begin
           order by c.revision desc, c.place desc limit 1)
         limit 1
       ) x
-      where k.tenant = key_page.tenant and k.key >= low and not (above and k.key = low) and (high is null or k.key < high)
+      where k.tenant = key_page.tenant and k.key >= low and not (above and k.key = low) and k.key < high
         and (depth is null or strpos(substr(k.key, depth + 1), '/') = 0)
         and not x.gone and (x.expires_at > live) is not false
       order by k.key limit max_rows;
@@ -1880,7 +1885,8 @@ begin
     -- 55296 to 57343 are surrogates, which are no characters.
     if last < 1114111 then return left(prefix, count - 1) || chr(case last when 55295 then 57344 else last + 1 end); end if;
   end loop;
-  return null;
+  -- Above every key, which has 1,024 bytes at most.
+  return repeat(chr(1114111), 257);
 end
 $function$;
 
@@ -1888,6 +1894,8 @@ create or replace function holdfast.key_range(tenant text, ephemeral boolean, pr
  RETURNS TABLE(key text, value bytea, revision bigint, expires_at timestamp with time zone, modified_at timestamp with time zone)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -1897,7 +1905,7 @@ begin
   if ephemeral then
   if as_of_ms is null then
     return query select k.key, k.value, k.revision, k.expires_at, k.modified_at from "holdfast".ephemeral_key_value k
-      where k.tenant = key_range.tenant and k.key >= prefix and (high is null or k.key < high)
+      where k.tenant = key_range.tenant and k.key >= prefix and k.key < high
         and (deep or strpos(substr(k.key, skip), '/') = 0)
         and not k.deleted and (k.expires_at > clock_timestamp()) is not false
       order by k.key;
@@ -1908,7 +1916,7 @@ begin
         where c.tenant = k.tenant and c.key = k.key and not c.norev and c.changed_at < to_timestamp((as_of_ms + 1) / 1000.0)
         order by c.revision desc, c.place desc limit 1
       ) x
-      where k.tenant = key_range.tenant and k.key >= prefix and (high is null or k.key < high)
+      where k.tenant = key_range.tenant and k.key >= prefix and k.key < high
         and (deep or strpos(substr(k.key, skip), '/') = 0)
         and x.value is not null and (x.expires_at > to_timestamp(as_of_ms / 1000.0)) is not false
       order by k.key;
@@ -1916,7 +1924,7 @@ begin
   else
   if as_of_ms is null then
     return query select k.key, k.value, k.revision, k.expires_at, k.modified_at from "holdfast".key_value k
-      where k.tenant = key_range.tenant and k.key >= prefix and (high is null or k.key < high)
+      where k.tenant = key_range.tenant and k.key >= prefix and k.key < high
         and (deep or strpos(substr(k.key, skip), '/') = 0)
         and not k.deleted and (k.expires_at > clock_timestamp()) is not false
       order by k.key;
@@ -1927,7 +1935,7 @@ begin
         where c.tenant = k.tenant and c.key = k.key and not c.norev and c.changed_at < to_timestamp((as_of_ms + 1) / 1000.0)
         order by c.revision desc, c.place desc limit 1
       ) x
-      where k.tenant = key_range.tenant and k.key >= prefix and (high is null or k.key < high)
+      where k.tenant = key_range.tenant and k.key >= prefix and k.key < high
         and (deep or strpos(substr(k.key, skip), '/') = 0)
         and x.value is not null and (x.expires_at > to_timestamp(as_of_ms / 1000.0)) is not false
       order by k.key;
@@ -2095,6 +2103,9 @@ create or replace function holdfast.key_sweep(ephemeral boolean, max_rows intege
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -2104,13 +2115,13 @@ declare
 begin
   if ephemeral then
   perform pg_advisory_xact_lock_shared(hashtext('holdfast ephemeral_keys ' || 'holdfast'), floor(date_part('epoch', at) / 60)::integer);
-  with past as (
-    select k.tenant, k.key from "holdfast".ephemeral_key_value k
-    where not k.deleted and k.expires_at is not null and k.expires_at <= at
-    order by k.expires_at limit max_rows for no key update skip locked
-  ), gone as (
-    update "holdfast".ephemeral_key_value k set deleted = true, value = '', xid = pg_current_xact_id() from past p
-    where k.tenant = p.tenant and k.key = p.key and k.expires_at <= at
+  -- By ctid, and further down by an array: with few keys in its statistics, a join would go through all of the table.
+  with gone as (
+    update "holdfast".ephemeral_key_value k set deleted = true, value = '', xid = pg_current_xact_id()
+    where k.expires_at <= at and k.ctid = any (array(
+      select e.ctid from "holdfast".ephemeral_key_value e
+      where not e.deleted and e.expires_at is not null and e.expires_at <= at
+      order by e.expires_at limit max_rows for no key update skip locked))
     returning k.tenant, k.key, k.revision, k.expires_at, k.modified_at
   ), logged as (
     insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key)
@@ -2124,13 +2135,13 @@ begin
   into swept, topics from logged l;
   else
   perform pg_advisory_xact_lock_shared(hashtext('holdfast keys ' || 'holdfast'), floor(date_part('epoch', at) / 60)::integer);
-  with past as (
-    select k.tenant, k.key from "holdfast".key_value k
-    where not k.deleted and k.expires_at is not null and k.expires_at <= at
-    order by k.expires_at limit max_rows for no key update skip locked
-  ), gone as (
-    update "holdfast".key_value k set deleted = true, value = '', xid = pg_current_xact_id() from past p
-    where k.tenant = p.tenant and k.key = p.key and k.expires_at <= at
+  -- By ctid, and further down by an array: with few keys in its statistics, a join would go through all of the table.
+  with gone as (
+    update "holdfast".key_value k set deleted = true, value = '', xid = pg_current_xact_id()
+    where k.expires_at <= at and k.ctid = any (array(
+      select e.ctid from "holdfast".key_value e
+      where not e.deleted and e.expires_at is not null and e.expires_at <= at
+      order by e.expires_at limit max_rows for no key update skip locked))
     returning k.tenant, k.key, k.revision, k.expires_at, k.modified_at
   ), logged as (
     insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key)
@@ -2153,6 +2164,9 @@ create or replace function holdfast.key_trim(ephemeral boolean, kept_days double
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -2191,7 +2205,7 @@ begin
           and h.expires_at > clock_timestamp()
           and case when h.is_exact then not pg_visible_in_snapshot(next.xid, h.held) else next.changed_at > h.held_at end)
   ), gone as (
-    delete from "holdfast".ephemeral_key_change c using unneeded u where c.place = u.place returning c.place
+    delete from "holdfast".ephemeral_key_change c where c.place = any (array(select u.place from unneeded u)) returning c.place
   )
   select (select count(*) from batch), (select max(b.place) from batch b), (select max(g.place) from gone g)
   into looked, last_place, highest;
@@ -2226,7 +2240,7 @@ begin
           and h.expires_at > clock_timestamp()
           and case when h.is_exact then not pg_visible_in_snapshot(next.xid, h.held) else next.changed_at > h.held_at end)
   ), gone as (
-    delete from "holdfast".key_change c using unneeded u where c.place = u.place returning c.place
+    delete from "holdfast".key_change c where c.place = any (array(select u.place from unneeded u)) returning c.place
   )
   select (select count(*) from batch), (select max(b.place) from batch b), (select max(g.place) from gone g)
   into looked, last_place, highest;

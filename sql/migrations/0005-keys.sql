@@ -18,7 +18,7 @@ create table :schema.key_value (
   key text collate "C" not null,
   value bytea not null,
   constraint key_value_pkey primary key (tenant, key)
-) with (fillfactor = 80);
+) with (fillfactor = 80, vacuum_truncate = false);
 create index key_value_expires_idx on :schema.key_value (expires_at) where not deleted and expires_at is not null;
 
 -- Every change, in the order of places. A place is drawn under the lock of the key's row: the places of one key are in
@@ -36,7 +36,7 @@ create table :schema.key_change (
   key text collate "C" not null,
   value bytea,                              -- null where the key is absent from then on
   constraint key_change_pkey primary key (place)
-);
+) with (vacuum_truncate = false);
 create index key_change_history_idx on :schema.key_change (tenant, key, revision, place) where not norev;
 
 create sequence :schema.key_place_seq as bigint;
@@ -53,9 +53,20 @@ create table :schema.key_log (
 );
 insert into :schema.key_log (epoch, trimmed_to) values (0, 0);
 
-create unlogged table :schema.ephemeral_key_value (like :schema.key_value including all) with (fillfactor = 80);
-create unlogged table :schema.ephemeral_key_change (like :schema.key_change including all);
+create unlogged table :schema.ephemeral_key_value (like :schema.key_value including all) with (fillfactor = 80, vacuum_truncate = false);
+create unlogged table :schema.ephemeral_key_change (like :schema.key_change including all) with (vacuum_truncate = false);
 create unlogged table :schema.ephemeral_key_log (like :schema.key_log including all);
+-- Rows that come and go at once leave pages that are never given back: a plan that a session makes while there are few keys,
+-- and keeps, goes by the indexes all the same. Reading a table of one page would be cheaper, until it has grown.
+insert into :schema.key_value select 0, '3', 'epoch', null, true, true, '', '__holdfast:' || i, '' from generate_series(1, 2500) i;
+insert into :schema.ephemeral_key_value table :schema.key_value;
+insert into :schema.key_change select -i, 0, '3', 'epoch', 'epoch', null, 'expired', true, '', '__holdfast:' || i from generate_series(1, 2500) i;
+insert into :schema.ephemeral_key_change table :schema.key_change;
+delete from :schema.key_value;
+delete from :schema.ephemeral_key_value;
+delete from :schema.key_change;
+delete from :schema.ephemeral_key_change;
+
 -- Logged, so that neither a place nor a first revision comes again after a crash.
 create sequence :schema.ephemeral_key_place_seq as bigint;
 create sequence :schema.ephemeral_epoch_seq as bigint;
@@ -122,7 +133,7 @@ begin
 end
 $function$;
 
--- What texts that start with `prefix` are below, in byte order; null if there is no such text.
+-- What keys that start with `prefix` are below, in byte order: a bound for an index.
 create function :schema.key_prefix_end(prefix text) returns text
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $function$
 declare
@@ -133,7 +144,8 @@ begin
     -- 55296 to 57343 are surrogates, which are no characters.
     if last < 1114111 then return left(prefix, count - 1) || chr(case last when 55295 then 57344 else last + 1 end); end if;
   end loop;
-  return null;
+  -- Above every key, which has 1,024 bytes at most.
+  return repeat(chr(1114111), 257);
 end
 $function$;
 
@@ -424,7 +436,8 @@ $function$);
 select :schema.create_key_function($function$
 create function :schema.key_range(tenant text, ephemeral boolean, prefix text, deep boolean, as_of_ms bigint)
 returns table (key text, value bytea, revision bigint, expires_at timestamptz, modified_at timestamptz)
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $body$
+language plpgsql volatile set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off set enable_bitmapscan = off as $body$
 #variable_conflict use_column
 declare
   high text := :schema.key_prefix_end(prefix);
@@ -433,7 +446,7 @@ begin
   --each
   if as_of_ms is null then
     return query select k.key, k.value, k.revision, k.expires_at, k.modified_at from :schema.{}key_value k
-      where k.tenant = key_range.tenant and k.key >= prefix and (high is null or k.key < high)
+      where k.tenant = key_range.tenant and k.key >= prefix and k.key < high
         and (deep or strpos(substr(k.key, skip), '/') = 0)
         and not k.deleted and (k.expires_at > clock_timestamp()) is not false
       order by k.key;
@@ -444,7 +457,7 @@ begin
         where c.tenant = k.tenant and c.key = k.key and not c.norev and c.changed_at < to_timestamp((as_of_ms + 1) / 1000.0)
         order by c.revision desc, c.place desc limit 1
       ) x
-      where k.tenant = key_range.tenant and k.key >= prefix and (high is null or k.key < high)
+      where k.tenant = key_range.tenant and k.key >= prefix and k.key < high
         and (deep or strpos(substr(k.key, skip), '/') = 0)
         and x.value is not null and (x.expires_at > to_timestamp(as_of_ms / 1000.0)) is not false
       order by k.key;
@@ -535,7 +548,7 @@ begin
     case when cardinality(parts) > 1 then array_to_string(trim_array(parts, 1), '/') end));
   --each
   perform from :schema.{}key_value k
-  where k.tenant = key_guard.tenant and k.key >= bucket_or_prefix and (high is null or k.key < high)
+  where k.tenant = key_guard.tenant and k.key >= bucket_or_prefix and k.key < high
   order by k.key for share;
   --end
 end
@@ -659,18 +672,20 @@ select :schema.create_key_function($function$
 create function :schema.key_page(tenant text, ephemeral boolean, low text, above boolean, high text, depth integer, max_rows integer,
   seen pg_snapshot, at_ms bigint, exact boolean)
 returns table (key text, value bytea, revision bigint, expires_at timestamptz, modified_at timestamptz, seen_now text, now_ms bigint)
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $body$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off set enable_bitmapscan = off as $body$
 #variable_conflict use_column
 declare
   -- The end of the millisecond counts as it.
   at timestamptz := to_timestamp((at_ms + 1) / 1000.0);
   live timestamptz := to_timestamp(at_ms / 1000.0);
 begin
+  if high is null then high := :schema.key_prefix_end(''); end if;
   --each
   if at_ms is null then
     return query with page as (
       select k.key, k.value, k.revision, k.expires_at, k.modified_at from :schema.{}key_value k
-      where k.tenant = key_page.tenant and k.key >= low and not (above and k.key = low) and (high is null or k.key < high)
+      where k.tenant = key_page.tenant and k.key >= low and not (above and k.key = low) and k.key < high
         and (depth is null or strpos(substr(k.key, depth + 1), '/') = 0)
         and not k.deleted and (k.expires_at > clock_timestamp()) is not false
       order by k.key limit max_rows
@@ -692,7 +707,7 @@ begin
           order by c.revision desc, c.place desc limit 1)
         limit 1
       ) x
-      where k.tenant = key_page.tenant and k.key >= low and not (above and k.key = low) and (high is null or k.key < high)
+      where k.tenant = key_page.tenant and k.key >= low and not (above and k.key = low) and k.key < high
         and (depth is null or strpos(substr(k.key, depth + 1), '/') = 0)
         and not x.gone and (x.expires_at > live) is not false
       order by k.key limit max_rows;
@@ -746,7 +761,8 @@ create function :schema.key_changes(tenant text, ephemeral boolean, low text, hi
   gap_writers text[], seen pg_snapshot, max_places integer)
 returns table (place bigint, kind :schema.key_change_kind, key text, value bytea, revision bigint, expires_at timestamptz,
   changed_at timestamptz, next_gap_to bigint, next_writers text[])
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $body$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off set enable_bitmapscan = off as $body$
 #variable_conflict use_column
 declare
   waiting text[] := '{}';
@@ -817,7 +833,8 @@ $function$;
 -- that was extended meanwhile is live. Returns how many.
 select :schema.create_key_function($function$
 create function :schema.key_sweep(ephemeral boolean, max_rows integer) returns integer
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $body$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off as $body$
 #variable_conflict use_column
 declare
   at timestamptz := clock_timestamp();
@@ -826,13 +843,13 @@ declare
 begin
   --each
   perform pg_advisory_xact_lock_shared(hashtext('holdfast {}keys ' || :schema_literal), floor(date_part('epoch', at) / 60)::integer);
-  with past as (
-    select k.tenant, k.key from :schema.{}key_value k
-    where not k.deleted and k.expires_at is not null and k.expires_at <= at
-    order by k.expires_at limit max_rows for no key update skip locked
-  ), gone as (
-    update :schema.{}key_value k set deleted = true, value = '', xid = pg_current_xact_id() from past p
-    where k.tenant = p.tenant and k.key = p.key and k.expires_at <= at
+  -- By ctid, and further down by an array: with few keys in its statistics, a join would go through all of the table.
+  with gone as (
+    update :schema.{}key_value k set deleted = true, value = '', xid = pg_current_xact_id()
+    where k.expires_at <= at and k.ctid = any (array(
+      select e.ctid from :schema.{}key_value e
+      where not e.deleted and e.expires_at is not null and e.expires_at <= at
+      order by e.expires_at limit max_rows for no key update skip locked))
     returning k.tenant, k.key, k.revision, k.expires_at, k.modified_at
   ), logged as (
     insert into :schema.{}key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key)
@@ -858,7 +875,8 @@ $function$);
 select :schema.create_key_function($function$
 create function :schema.key_trim(ephemeral boolean, kept_days float8, kept_changes integer, max_rows integer,
   watched interval default '1 hour') returns integer
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $body$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+  set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off as $body$
 #variable_conflict use_column
 declare
   from_place bigint;
@@ -896,7 +914,7 @@ begin
           and h.expires_at > clock_timestamp()
           and case when h.is_exact then not pg_visible_in_snapshot(next.xid, h.held) else next.changed_at > h.held_at end)
   ), gone as (
-    delete from :schema.{}key_change c using unneeded u where c.place = u.place returning c.place
+    delete from :schema.{}key_change c where c.place = any (array(select u.place from unneeded u)) returning c.place
   )
   select (select count(*) from batch), (select max(b.place) from batch b), (select max(g.place) from gone g)
   into looked, last_place, highest;

@@ -38,7 +38,7 @@ export interface KeySelection {
 export interface ListOptions extends ReadOptions, KeySelection {
   /** Keys of a page: 1 to 4,096. Default: 100. */
   readonly limit?: number | undefined
-  /** The cursor that the page before gave, with the same options. */
+  /** The cursor that the page before gave, with the same options. Default: the first page. */
   readonly cursor?: string | undefined
 }
 

@@ -34,7 +34,10 @@ export interface KeyConditions {
 
 /** What {@link Keys.set} takes. */
 export interface SetOptions extends KeyOptions, KeyConditions {
-  /** Milliseconds from now after which the key is absent: 1 to 36,525 days. Default: it does not expire, whatever it did before. */
+  /**
+   * Time from now, in milliseconds, after which the key is absent: 1 ms to 36,525 days. Default: it does not expire,
+   * whatever it did before.
+   */
   readonly ttlMs?: number | undefined
   /** Leave no trace of this value in the history once another comes. Its revision counts all the same. Default: false. */
   readonly norev?: boolean | undefined
@@ -60,7 +63,7 @@ export interface ReadOptions extends KeyOptions {
 
 /** What {@link Keys.get} takes. */
 export interface GetOptions extends ReadOptions {
-  /** The value that the key had at this revision, if it is kept. Not together with `asOf`. */
+  /** The value that the key had at this revision, if it is kept. Not together with `asOf`. Default: the newest. */
   readonly atRevision?: bigint | undefined
 }
 

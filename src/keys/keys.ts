@@ -88,13 +88,13 @@ export interface KeyRevision {
 export interface RevisionsOptions extends KeyOptions {
   /** 1 to 4,096. Default: 100. */
   readonly limit?: number | undefined
-  /** Only revisions below this one: for the next page, that of the last one shown. */
+  /** Only revisions below this one: for the next page, that of the last one shown. Default: all. */
   readonly before?: bigint | undefined
 }
 
 /** What {@link Keys.hold} takes. */
 export interface HoldOptions extends Pick<KeyOptions, 'durability' | 'tenant'> {
-  /** Milliseconds until it ends unless it is renewed: 1 ms to 30 days. Default: 60,000. */
+  /** Time until it ends unless it is renewed, in milliseconds: 1 ms to 24 days. Default: 60,000. */
   readonly leaseMs?: number | undefined
   /** A moment of the past, by its time: as exact as reads as of a time. Default: this moment, exact over all keys. */
   readonly at?: Date | undefined
@@ -102,7 +102,7 @@ export interface HoldOptions extends Pick<KeyOptions, 'durability' | 'tenant'> {
 
 /** What {@link Keys.watch} takes. */
 export interface WatchOptions extends Pick<KeyOptions, 'durability' | 'tenant'> {
-  /** Ends the watch. */
+  /** Ends the watch. Default: it ends when the loop is left. */
   readonly signal?: AbortSignal | undefined
   /** Go on behind this place: that of the last change which you have dealt with. Default: from now on. */
   readonly from?: bigint | undefined

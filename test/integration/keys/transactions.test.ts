@@ -92,13 +92,14 @@ describeEachHome('keys in a transaction', ({ kind, open }) => {
 
   it('are refused without it inside a transaction of ours, and nothing waits', async () => {
     const { keys } = home.app
-    const refused = home.app.transaction(async () => await keys.set('inside', 'x'))
-    const watched = home.app.transaction(async () => {
-      keys.watch('inside')
-    })
-
-    await expect(refused).rejects.toBeInstanceOf(OutsideTransactionError)
-    await expect(watched).rejects.toBeInstanceOf(OutsideTransactionError)
+    await expect(home.app.transaction(async () => await keys.set('inside', 'x'))).rejects.toBeInstanceOf(
+      OutsideTransactionError,
+    )
+    await expect(
+      home.app.transaction(async () => {
+        keys.watch('inside')
+      }),
+    ).rejects.toBeInstanceOf(OutsideTransactionError)
     expect(await text('inside')).toBeUndefined()
   })
 
