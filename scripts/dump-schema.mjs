@@ -70,6 +70,7 @@ async function dumpEnums(query, schema) {
 async function dumpTables(query, schema, migrations) {
   const tables = await query(
     `select c.oid, c.relname as name, pg_get_partkeydef(c.oid) as partition_key,
+       c.relpersistence = 'u' as unlogged,
        (select string_agg(o, ', ' order by o) from unnest(c.reloptions) o) as options
      from pg_class c where c.relnamespace = $1::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
      order by c.relname collate "C"`,
@@ -122,7 +123,8 @@ async function dumpTable(query, schema, table, migrations) {
   })
   const partition = table.partition_key ? ` partition by ${table.partition_key}` : ''
   const options = table.options ? ` with (${table.options})` : ''
-  return `create table ${schema}.${table.name} (\n${body.join('\n')}\n)${partition}${options};`
+  const kind = table.unlogged ? 'unlogged table' : 'table'
+  return `create ${kind} ${schema}.${table.name} (\n${body.join('\n')}\n)${partition}${options};`
 }
 
 /**
@@ -133,7 +135,7 @@ async function dumpTable(query, schema, table, migrations) {
 function remarksOf(table, migrations) {
   /** @type {Map<string, string>} */
   const remarks = new Map()
-  const begins = new RegExp(`^(?:create|alter) table (?:if exists )?:schema\\.${table}\\b`)
+  const begins = new RegExp(`^(?:create|alter) (?:unlogged )?table (?:if exists )?:schema\\.${table}\\b`)
   for (const text of migrations) {
     let inside = false
     for (const line of text.split('\n')) {

@@ -134,6 +134,30 @@ create table holdfast.lease (
   constraint lease_pkey PRIMARY KEY (token)
 ) with (autovacuum_vacuum_cost_delay=0, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000, toast_tuple_target=8160);
 
+create table holdfast.lock (
+  expires_at timestamp with time zone, -- held until then; null: never granted
+  acquired_at timestamp with time zone,
+  waited_until timestamp with time zone, -- so long somebody waits for it, and has to be told when it is free
+  prune_at timestamp with time zone not null default (clock_timestamp() + '1 day'::interval), -- looked at then, whether it is still used
+  token bigint, -- of the newest grant
+  tenant text collate "C" not null,
+  resource text collate "C" not null,
+  owner text collate "C", -- null: nobody's
+  constraint lock_pkey PRIMARY KEY (tenant, resource)
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000, fillfactor=70);
+
+create unlogged table holdfast.lock_ephemeral (
+  expires_at timestamp with time zone,
+  acquired_at timestamp with time zone,
+  waited_until timestamp with time zone,
+  prune_at timestamp with time zone not null default (clock_timestamp() + '1 day'::interval),
+  token bigint,
+  tenant text collate "C" not null,
+  resource text collate "C" not null,
+  owner text collate "C",
+  constraint lock_ephemeral_pkey PRIMARY KEY (tenant, resource)
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000, fillfactor=70);
+
 create table holdfast.migration (
   version integer not null,
   name text not null,
@@ -241,6 +265,10 @@ create index idempotency_key_expiry_idx ON holdfast.idempotency_key USING btree 
 
 create index lease_worker_idx ON holdfast.lease USING btree (worker_id);
 
+create index lock_ephemeral_prune_idx ON holdfast.lock_ephemeral USING btree (prune_at);
+
+create index lock_prune_idx ON holdfast.lock USING btree (prune_at);
+
 create index parked_name_idx ON holdfast.parked USING btree (name, queue, priority, seq);
 
 create index ready_claim_idx ON holdfast.ready USING btree (queue, priority, seq);
@@ -248,6 +276,206 @@ create index ready_claim_idx ON holdfast.ready USING btree (queue, priority, seq
 create index scheduled_due_idx ON holdfast.scheduled USING btree (run_at, job_id);
 
 create index unique_key_job_idx ON holdfast.unique_key USING btree (job_id);
+
+create or replace function holdfast.acquire_lock(the_tenant text, the_resource text, the_owner text, lease_ms double precision, wait_ms double precision, OUT held boolean, OUT again boolean, OUT fencing_token bigint, OUT ends_at timestamp with time zone, OUT left_ms double precision)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  seen "holdfast".lock%rowtype;
+  is_there boolean;
+  former_timeout text;
+begin
+  held := false;
+  again := false;
+  select l.* into seen from "holdfast".lock l where l.tenant = the_tenant and l.resource = the_resource;
+  is_there := found;
+
+  if seen.owner <> the_owner and seen.expires_at >= clock_timestamp() then
+    left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+    if wait_ms is null or seen.waited_until > clock_timestamp() + least(wait_ms, 30000) * interval '1 millisecond' then
+      return;
+    end if;
+    -- Looked at again under the lock: a release before it would not have seen the mark, and the lock is free then. An
+    -- asserting transaction is not in the way of the mark.
+    select l.* into seen from "holdfast".lock l where l.tenant = the_tenant and l.resource = the_resource
+    for no key update skip locked;
+    if not found then
+      left_ms := null;
+      return;
+    end if;
+    if seen.owner <> the_owner and seen.expires_at >= clock_timestamp() then
+      left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+      -- Nothing is lost with a mark: whoever waits also looks.
+      perform set_config('synchronous_commit', 'off', true);
+      update "holdfast".lock l set waited_until = greatest(l.waited_until,
+        clock_timestamp() + (least(wait_ms, 60000) + 1000) * interval '1 millisecond')
+      where l.tenant = the_tenant and l.resource = the_resource;
+      return;
+    end if;
+  end if;
+
+  if (seen.owner = the_owner and seen.expires_at >= clock_timestamp()) is not true then
+    begin
+      if is_there then
+        select l.* into seen from "holdfast".lock l where l.tenant = the_tenant and l.resource = the_resource
+        for update skip locked;
+        if not found then
+          left_ms := null;
+          return;
+        end if;
+      else
+        -- Somebody may be making the row in a transaction that is open. There is no way to pass over that one but a wait
+        -- that is too short to notice.
+        former_timeout := current_setting('lock_timeout');
+        perform set_config('lock_timeout', '1ms', true);
+        insert into "holdfast".lock (tenant, resource) values (the_tenant, the_resource) on conflict do nothing;
+        is_there := not found;
+        perform set_config('lock_timeout', former_timeout, true);
+        if is_there then
+          select l.* into seen from "holdfast".lock l where l.tenant = the_tenant and l.resource = the_resource
+          for update skip locked;
+          if not found then
+            left_ms := null;
+            return;
+          end if;
+        end if;
+      end if;
+      -- It was granted between the look and the lock. The row lock is given back by going back.
+      if seen.expires_at >= clock_timestamp() and seen.owner is not null then
+        raise exception using errcode = 'HF099';
+      end if;
+      update "holdfast".lock l set owner = the_owner, token = nextval('"holdfast"."fencing_token_seq"'::regclass),
+        expires_at = clock_timestamp() + lease_ms * interval '1 millisecond', acquired_at = clock_timestamp()
+      where l.tenant = the_tenant and l.resource = the_resource
+      returning l.* into seen;
+      if current_setting('synchronous_commit') not in ('on', 'remote_apply') then
+        perform set_config('synchronous_commit', 'on', true);
+      end if;
+      
+      held := true;
+    exception
+      -- 40001: the row is newer than the snapshot of a caller's transaction, which can never have it.
+      when sqlstate 'HF099' or lock_not_available or serialization_failure then
+        held := false;
+    end;
+  end if;
+
+  if not held and seen.owner = the_owner and seen.expires_at >= clock_timestamp() then
+    held := true;
+    again := true;
+  end if;
+  if held then
+    fencing_token := seen.token;
+    ends_at := seen.expires_at;
+  end if;
+  if seen.expires_at >= clock_timestamp() then
+    left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+  end if;
+end
+$function$;
+
+create or replace function holdfast.acquire_lock_ephemeral(the_tenant text, the_resource text, the_owner text, lease_ms double precision, wait_ms double precision, OUT held boolean, OUT again boolean, OUT fencing_token bigint, OUT ends_at timestamp with time zone, OUT left_ms double precision)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  seen "holdfast".lock_ephemeral%rowtype;
+  is_there boolean;
+  former_timeout text;
+begin
+  held := false;
+  again := false;
+  select l.* into seen from "holdfast".lock_ephemeral l where l.tenant = the_tenant and l.resource = the_resource;
+  is_there := found;
+
+  if seen.owner <> the_owner and seen.expires_at >= clock_timestamp() then
+    left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+    if wait_ms is null or seen.waited_until > clock_timestamp() + least(wait_ms, 30000) * interval '1 millisecond' then
+      return;
+    end if;
+    -- Looked at again under the lock: a release before it would not have seen the mark, and the lock is free then. An
+    -- asserting transaction is not in the way of the mark.
+    select l.* into seen from "holdfast".lock_ephemeral l where l.tenant = the_tenant and l.resource = the_resource
+    for no key update skip locked;
+    if not found then
+      left_ms := null;
+      return;
+    end if;
+    if seen.owner <> the_owner and seen.expires_at >= clock_timestamp() then
+      left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+      -- Nothing is lost with a mark: whoever waits also looks.
+      perform set_config('synchronous_commit', 'off', true);
+      update "holdfast".lock_ephemeral l set waited_until = greatest(l.waited_until,
+        clock_timestamp() + (least(wait_ms, 60000) + 1000) * interval '1 millisecond')
+      where l.tenant = the_tenant and l.resource = the_resource;
+      return;
+    end if;
+  end if;
+
+  if (seen.owner = the_owner and seen.expires_at >= clock_timestamp()) is not true then
+    begin
+      if is_there then
+        select l.* into seen from "holdfast".lock_ephemeral l where l.tenant = the_tenant and l.resource = the_resource
+        for update skip locked;
+        if not found then
+          left_ms := null;
+          return;
+        end if;
+      else
+        -- Somebody may be making the row in a transaction that is open. There is no way to pass over that one but a wait
+        -- that is too short to notice.
+        former_timeout := current_setting('lock_timeout');
+        perform set_config('lock_timeout', '1ms', true);
+        insert into "holdfast".lock_ephemeral (tenant, resource) values (the_tenant, the_resource) on conflict do nothing;
+        is_there := not found;
+        perform set_config('lock_timeout', former_timeout, true);
+        if is_there then
+          select l.* into seen from "holdfast".lock_ephemeral l where l.tenant = the_tenant and l.resource = the_resource
+          for update skip locked;
+          if not found then
+            left_ms := null;
+            return;
+          end if;
+        end if;
+      end if;
+      -- It was granted between the look and the lock. The row lock is given back by going back.
+      if seen.expires_at >= clock_timestamp() and seen.owner is not null then
+        raise exception using errcode = 'HF099';
+      end if;
+      update "holdfast".lock_ephemeral l set owner = the_owner, token = nextval('"holdfast"."fencing_token_seq"'::regclass),
+        expires_at = clock_timestamp() + lease_ms * interval '1 millisecond', acquired_at = clock_timestamp()
+      where l.tenant = the_tenant and l.resource = the_resource
+      returning l.* into seen;
+      if current_setting('synchronous_commit') not in ('on', 'remote_apply') then
+        perform set_config('synchronous_commit', 'on', true);
+      end if;
+      perform pg_logical_emit_message(true, 'holdfast', '');
+      held := true;
+    exception
+      -- 40001: the row is newer than the snapshot of a caller's transaction, which can never have it.
+      when sqlstate 'HF099' or lock_not_available or serialization_failure then
+        held := false;
+    end;
+  end if;
+
+  if not held and seen.owner = the_owner and seen.expires_at >= clock_timestamp() then
+    held := true;
+    again := true;
+  end if;
+  if held then
+    fencing_token := seen.token;
+    ends_at := seen.expires_at;
+  end if;
+  if seen.expires_at >= clock_timestamp() then
+    left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+  end if;
+end
+$function$;
 
 create or replace function holdfast.announce(queues text[])
  RETURNS bigint
@@ -264,6 +492,33 @@ create or replace function holdfast.announce_cancel(worker_id bigint)
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
   select pg_notify('holdfast_d1580d2df7f24b6f5e2a861eba291875', 'cancel:' || worker_id)
+$function$;
+
+create or replace function holdfast.assert_lock(resource text, token bigint, tenant text DEFAULT ''::text, durability text DEFAULT 'persistent'::text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  held_until timestamptz;
+begin
+  if assert_lock.durability = 'ephemeral' then
+    select case when l.token = assert_lock.token and l.owner is not null then l.expires_at end into held_until
+    from "holdfast".lock_ephemeral l where l.tenant = assert_lock.tenant and l.resource = assert_lock.resource for key share;
+  elsif assert_lock.durability = 'persistent' then
+    select case when l.token = assert_lock.token and l.owner is not null then l.expires_at end into held_until
+    from "holdfast".lock l where l.tenant = assert_lock.tenant and l.resource = assert_lock.resource for key share;
+  else
+    perform "holdfast".check_option('durability', false, 'must be persistent or ephemeral');
+  end if;
+  if held_until >= clock_timestamp() is not true then
+    raise exception using errcode = 'HF010',
+      message = format('the lock on "%s" is not held with token %s', assert_lock.resource, assert_lock.token),
+      detail = json_build_object('resource', assert_lock.resource, 'token', assert_lock.token::text)::text,
+      hint = 'Roll back. Whoever holds the lock now goes on from what is committed.';
+  end if;
+end
 $function$;
 
 create or replace function holdfast.check_option(field text, is_good boolean, problem text)
@@ -603,6 +858,94 @@ begin
 end
 $function$;
 
+create or replace function holdfast.extend_lock(the_tenant text, the_resource text, the_owner text, the_token bigint, lease_ms double precision, OUT ends_at timestamp with time zone, OUT left_ms double precision)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  seen "holdfast".lock%rowtype;
+begin
+  select l.* into seen from "holdfast".lock l where l.tenant = the_tenant and l.resource = the_resource for no key update;
+  if seen.owner = the_owner and seen.token = coalesce(the_token, seen.token) and seen.expires_at >= clock_timestamp() then
+    update "holdfast".lock l set expires_at = clock_timestamp() + lease_ms * interval '1 millisecond'
+    where l.tenant = the_tenant and l.resource = the_resource
+    returning l.expires_at into ends_at;
+    left_ms := extract(epoch from ends_at - clock_timestamp()) * 1000;
+    if ends_at < seen.expires_at and seen.waited_until >= clock_timestamp() then
+      perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', "holdfast".lock_topic('persistent', the_tenant, the_resource));
+    end if;
+  end if;
+end
+$function$;
+
+create or replace function holdfast.extend_lock_ephemeral(the_tenant text, the_resource text, the_owner text, the_token bigint, lease_ms double precision, OUT ends_at timestamp with time zone, OUT left_ms double precision)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  seen "holdfast".lock_ephemeral%rowtype;
+begin
+  select l.* into seen from "holdfast".lock_ephemeral l where l.tenant = the_tenant and l.resource = the_resource for no key update;
+  if seen.owner = the_owner and seen.token = coalesce(the_token, seen.token) and seen.expires_at >= clock_timestamp() then
+    update "holdfast".lock_ephemeral l set expires_at = clock_timestamp() + lease_ms * interval '1 millisecond'
+    where l.tenant = the_tenant and l.resource = the_resource
+    returning l.expires_at into ends_at;
+    left_ms := extract(epoch from ends_at - clock_timestamp()) * 1000;
+    if ends_at < seen.expires_at and seen.waited_until >= clock_timestamp() then
+      perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', "holdfast".lock_topic('ephemeral', the_tenant, the_resource));
+    end if;
+  end if;
+end
+$function$;
+
+create or replace function holdfast.force_release_lock(the_tenant text, the_resource text, actor text, subject text, reason text, OUT former_owner text, OUT fencing_token bigint)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  seen "holdfast".lock%rowtype;
+begin
+  select l.* into seen from "holdfast".lock l where l.tenant = the_tenant and l.resource = the_resource for no key update;
+  if seen.owner is null or seen.expires_at < clock_timestamp() then return; end if;
+  update "holdfast".lock l set owner = null, expires_at = clock_timestamp()
+  where l.tenant = the_tenant and l.resource = the_resource;
+  insert into "holdfast".audit (actor, action, subject, note) values (actor, 'lock-release', subject, reason);
+  if seen.waited_until >= clock_timestamp() then
+    perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', "holdfast".lock_topic('persistent', the_tenant, the_resource));
+  end if;
+  former_owner := seen.owner;
+  fencing_token := seen.token;
+end
+$function$;
+
+create or replace function holdfast.force_release_lock_ephemeral(the_tenant text, the_resource text, actor text, subject text, reason text, OUT former_owner text, OUT fencing_token bigint)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  seen "holdfast".lock_ephemeral%rowtype;
+begin
+  select l.* into seen from "holdfast".lock_ephemeral l where l.tenant = the_tenant and l.resource = the_resource for no key update;
+  if seen.owner is null or seen.expires_at < clock_timestamp() then return; end if;
+  update "holdfast".lock_ephemeral l set owner = null, expires_at = clock_timestamp()
+  where l.tenant = the_tenant and l.resource = the_resource;
+  insert into "holdfast".audit (actor, action, subject, note) values (actor, 'lock-release', subject, reason);
+  if seen.waited_until >= clock_timestamp() then
+    perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', "holdfast".lock_topic('ephemeral', the_tenant, the_resource));
+  end if;
+  former_owner := seen.owner;
+  fencing_token := seen.token;
+end
+$function$;
+
 create or replace function holdfast.is_name(value text, max_bytes integer)
  RETURNS boolean
  LANGUAGE sql
@@ -622,6 +965,15 @@ create or replace function holdfast.is_past_retention(state holdfast.job_state, 
 AS $function$
   select case state::text when 'completed' then finished_at < now() - completed
     when 'cancelled' then finished_at < now() - cancelled else false end
+$function$;
+
+create or replace function holdfast.lock_topic(durability text, tenant text, resource text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select 'lock:' || left(encode(sha256(convert_to(durability || chr(10) || tenant || chr(10) || resource, 'UTF8')), 'hex'), 32)
 $function$;
 
 create or replace function holdfast.prune_archive(completed interval, cancelled interval, max_rows integer DEFAULT 1000)
@@ -700,6 +1052,100 @@ begin
   )
   select count(*) into questions from gone;
   return greatest(effects, checkpoints, questions);
+end
+$function$;
+
+create or replace function holdfast.prune_locks(kept interval, max_rows integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  looked integer;
+begin
+  with due as materialized (
+    select l.tenant, l.resource, coalesce(l.expires_at < clock_timestamp() - kept, true) as is_idle from "holdfast".lock l
+    where l.prune_at < clock_timestamp() order by l.prune_at limit max_rows for update skip locked
+  ), gone as (
+    delete from "holdfast".lock l using due d where d.is_idle and (l.tenant, l.resource) = (d.tenant, d.resource)
+  ), stay as (
+    update "holdfast".lock l set prune_at = clock_timestamp() + interval '1 day' from due d
+    where not d.is_idle and (l.tenant, l.resource) = (d.tenant, d.resource)
+  )
+  select count(*) into looked from due;
+  return looked;
+end
+$function$;
+
+create or replace function holdfast.prune_locks_ephemeral(kept interval, max_rows integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  looked integer;
+begin
+  with due as materialized (
+    select l.tenant, l.resource, coalesce(l.expires_at < clock_timestamp() - kept, true) as is_idle from "holdfast".lock_ephemeral l
+    where l.prune_at < clock_timestamp() order by l.prune_at limit max_rows for update skip locked
+  ), gone as (
+    delete from "holdfast".lock_ephemeral l using due d where d.is_idle and (l.tenant, l.resource) = (d.tenant, d.resource)
+  ), stay as (
+    update "holdfast".lock_ephemeral l set prune_at = clock_timestamp() + interval '1 day' from due d
+    where not d.is_idle and (l.tenant, l.resource) = (d.tenant, d.resource)
+  )
+  select count(*) into looked from due;
+  return looked;
+end
+$function$;
+
+create or replace function holdfast.release_lock(the_tenant text, the_resource text, the_owner text, the_token bigint)
+ RETURNS text
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  seen "holdfast".lock%rowtype;
+begin
+  update "holdfast".lock l set owner = null, expires_at = least(l.expires_at, clock_timestamp())
+  where l.tenant = the_tenant and l.resource = the_resource and l.owner = the_owner and l.token = coalesce(the_token, l.token)
+  returning l.* into seen;
+  if found then
+    if seen.waited_until >= clock_timestamp() then
+      perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', "holdfast".lock_topic('persistent', the_tenant, the_resource));
+    end if;
+    return 'released';
+  end if;
+  perform from "holdfast".lock l
+  where l.tenant = the_tenant and l.resource = the_resource and l.owner is null and l.token = the_token;
+  return case when found then 'before' else 'lost' end;
+end
+$function$;
+
+create or replace function holdfast.release_lock_ephemeral(the_tenant text, the_resource text, the_owner text, the_token bigint)
+ RETURNS text
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  seen "holdfast".lock_ephemeral%rowtype;
+begin
+  update "holdfast".lock_ephemeral l set owner = null, expires_at = least(l.expires_at, clock_timestamp())
+  where l.tenant = the_tenant and l.resource = the_resource and l.owner = the_owner and l.token = coalesce(the_token, l.token)
+  returning l.* into seen;
+  if found then
+    if seen.waited_until >= clock_timestamp() then
+      perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', "holdfast".lock_topic('ephemeral', the_tenant, the_resource));
+    end if;
+    return 'released';
+  end if;
+  perform from "holdfast".lock_ephemeral l
+  where l.tenant = the_tenant and l.resource = the_resource and l.owner is null and l.token = the_token;
+  return case when found then 'before' else 'lost' end;
 end
 $function$;
 

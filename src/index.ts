@@ -44,6 +44,10 @@ export type { ContextData, EnqueueAnswer, EnqueueOptions } from './jobs/enqueue-
 export type { JobEnd, JobHandle, JobProgress, JobSnapshot } from './jobs/job-handle.ts'
 export type { JobState } from './jobs/state.ts'
 export type { Transaction } from './jobs/transaction.ts'
+export type { ListLocksOptions, LockPage } from './locks/list-locks.ts'
+export type { Lock, LockCallOptions, LockMembers } from './locks/lock.ts'
+export type { AcquireOptions, Durability, LockId, LockInfo, LockPlaceOptions } from './locks/lock-options.ts'
+export type { ForceReleased, ForceReleaseOptions, Locks } from './locks/locks.ts'
 export type { MigrateResult } from './migrations/migrate.ts'
 export {
   defineProducer,

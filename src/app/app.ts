@@ -10,6 +10,7 @@ import { Enqueuer, type JobToEnqueue } from '../jobs/enqueue.ts'
 import type { EnqueueAnswer, EnqueueOptions } from '../jobs/enqueue-options.ts'
 import { JobHandle } from '../jobs/job-handle.ts'
 import type { Transaction } from '../jobs/transaction.ts'
+import type { Locks } from '../locks/locks.ts'
 import { type MigrateResult, migrate, requireVersion } from '../migrations/migrate.ts'
 import type { Producer, ProducerInput, ProducerResult } from '../producers/define-producer.ts'
 import type { OpenWork } from '../producers/producer-transaction.ts'
@@ -211,6 +212,11 @@ export class App {
     const requireOutside = () => this.#transactions.requireOutside()
     const services = { database: plannedAnew(this.#database), events: this.#events, requireOutside }
     return await performOutside(services, name, options, fn)
+  }
+
+  /** Locks with leases and fencing tokens. */
+  get locks(): Locks {
+    return this.#coordination.locks
   }
 
   /** A handle on a job by its id: its state, its end, cancelling it. Reads nothing yet. */

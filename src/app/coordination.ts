@@ -4,6 +4,7 @@ import type { Driver } from '../driver/driver.ts'
 import { Hints } from '../driver/hints.ts'
 import type { Database } from '../driver/operation.ts'
 import { Reach } from '../driver/reach.ts'
+import { Locks } from '../locks/locks.ts'
 import type { Transactions } from './transactions.ts'
 
 export interface CoordinationOptions {
@@ -20,6 +21,7 @@ export class Coordination {
   /** For the areas, and for the command. */
   readonly reach: Reach
   readonly hints: Hints
+  readonly locks: Locks
 
   constructor(options: CoordinationOptions) {
     const { driver, database, transactions, pooler } = options
@@ -30,9 +32,11 @@ export class Coordination {
       requireOutside: () => transactions.requireOutside(),
     })
     this.hints = new Hints({ driver, channel: hintChannelOf(database.schema), listens: !pooler })
+    this.locks = new Locks({ reach: this.reach, hints: this.hints })
   }
 
   async close(): Promise<void> {
+    await this.locks.close()
     await this.hints.close()
   }
 }

@@ -5,6 +5,7 @@ export type ErrorCode =
   | 'NOT_STORABLE'
   | 'TOO_LARGE'
   | 'LEASE_LOST'
+  | 'LOCK_LOST'
   | 'OUTCOME_UNKNOWN'
   | 'UNAVAILABLE'
   | 'TRANSACTION_ABORTED'
@@ -151,6 +152,49 @@ export class LeaseLostError extends HoldfastError {
     )
     this.jobId = facts.jobId
     this.fencingToken = facts.fencingToken
+  }
+}
+
+/**
+ * Why a lock is not held: `not-acquired`: it was somebody else's for as long as was waited. `expired`: its lease is over, or
+ * may be. `gone`: PostgreSQL says that it is not held with that token: it was taken over, or released by force.
+ */
+export type LockLoss = 'not-acquired' | 'expired' | 'gone'
+
+/**
+ * The lock is not, or may not be, this holder's any more. Reason of a lock's `signal`; thrown by `locks.assert`.
+ *
+ * Stop the work that it guarded. Acquire it anew, and start over from what the database says.
+ */
+export class LockLostError extends HoldfastError {
+  override readonly name = 'LockLostError'
+  readonly code = 'LOCK_LOST'
+  readonly resource: string
+  /** The token this holder was given, and must not use again; `undefined` if it was given none. */
+  readonly fencingToken: bigint | undefined
+  readonly why: LockLoss
+
+  constructor(
+    facts: {
+      readonly resource: string
+      readonly fencingToken: bigint | undefined
+      readonly why: LockLoss
+    },
+    options?: ErrorOptions,
+  ) {
+    const token = facts.fencingToken === undefined ? '' : ` (fencing token ${facts.fencingToken})`
+    const said = {
+      'not-acquired': 'was not acquired',
+      expired: 'may be lost: its lease is over',
+      gone: 'is not held any more',
+    }[facts.why]
+    super(
+      `the lock on "${facts.resource}"${token} ${said}; stop the work it guards, and acquire it anew`,
+      options,
+    )
+    this.resource = facts.resource
+    this.fencingToken = facts.fencingToken
+    this.why = facts.why
   }
 }
 

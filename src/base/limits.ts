@@ -245,6 +245,13 @@ export const limits = {
     description: 'Jobs in one bulk enqueue.',
   },
   pageRows: { ...count, default: 50, min: 1, max: 1000, description: 'Jobs on one page of a list.' },
+  lockLeaseMs: {
+    ...ms,
+    default: 30 * SECOND,
+    min: 100,
+    max: DAY,
+    description: 'How long a lock is held if it is neither extended nor renewed.',
+  },
   waitMs: {
     ...ms,
     default: 0,

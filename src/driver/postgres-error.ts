@@ -2,6 +2,7 @@ import {
   DatabaseError,
   HoldfastError,
   InvalidArgumentError,
+  LockLostError,
   OutcomeUnknownError,
   SchemaVersionError,
   TransactionAbortedError,
@@ -126,7 +127,10 @@ function isConnectionLost(sqlState: string): boolean {
   return sqlState.startsWith('08') || CONNECTION_LOST.has(sqlState)
 }
 
-/** Errors that our own SQL functions raise. HF001: `message` is `field: problem`. HF002: `detail` is the job's name. */
+/**
+ * Errors that our own SQL functions raise. HF001: `message` is `field: problem`. HF002: `detail` is the job's name. HF010:
+ * `detail` is JSON of resource and token.
+ */
 function ownError(said: PostgresError, options: ErrorOptions): HoldfastError | undefined {
   const { sqlState, message, detail } = said
   if (sqlState === 'HF001') {
@@ -135,7 +139,18 @@ function ownError(said: PostgresError, options: ErrorOptions): HoldfastError | u
     return new InvalidArgumentError({ field, problem: end < 0 ? message : message.slice(end + 2) }, options)
   }
   if (sqlState === 'HF002') return new UnknownJobError({ jobName: String(detail) }, options)
+  if (sqlState === 'HF010') return new LockLostError({ ...lockOf(detail), why: 'gone' }, options)
   return undefined
+}
+
+/** Which lock `assert_lock` refused. Not every ORM passes the detail on. */
+function lockOf(detail: unknown): { readonly resource: string; readonly fencingToken: bigint | undefined } {
+  if (typeof detail !== 'string') return { resource: '', fencingToken: undefined }
+  const { resource, token } = JSON.parse(detail) as {
+    readonly resource: string
+    readonly token: string | null
+  }
+  return { resource, fencingToken: token === null ? undefined : BigInt(token) }
 }
 
 function propertyOf(error: unknown, name: string): unknown {
