@@ -23,17 +23,20 @@ const RESEND_MS = 50
 /** A grant to who has given up is released with so many tries; then its lease is left to pass. */
 const UNDOS = 6
 const UNDO_MS = 200
+/** Who has given up is answered after so long, though the try that was under way has not come back. */
+const PATIENCE_MS = 100
 /** The first pause while an open transaction has the row, which may end at any moment; each further one is twice as long. */
 const UNSEEN_MS = 10
 
 /**
  * Tries for a lock until it is granted or given up. Who has given up (its time is over, its signal aborted, the application
- * closes) is never granted it: the grant of a try that was under way is released again.
+ * closes) is never granted it: what a try that was under way is granted is released again.
  */
 export class Acquirer {
   readonly #options: AcquirerOptions
   readonly #lines: WaitingLines
   readonly #closing = new AbortController()
+  readonly #waits = new Set<GivingUp>()
   readonly #undoing = new Set<Promise<void>>()
 
   constructor(options: AcquirerOptions) {
@@ -51,7 +54,7 @@ export class Acquirer {
     const { waitMs, signal } = request
     if (this.#closing.signal.aborted) throw new ClosedError({ what: 'app' })
     if (signal?.aborted) return undefined
-    const givingUp = new GivingUp(waitMs === 0 ? undefined : waitMs, signal, this.#closing.signal)
+    const givingUp = this.#givingUp(request)
     try {
       // Who has the lock already need not stand in line for it; nor does who would not wait.
       if (waitMs === 0 || request.isShared) {
@@ -66,9 +69,9 @@ export class Acquirer {
 
   /** {@link acquire} in a caller's transaction, which sees nothing of hints: it looks again and again. */
   async acquireInside(database: Database, request: CheckedAcquire): Promise<Grant | undefined> {
-    const { lock, owner, leaseMs, waitMs, signal } = request
+    const { lock, owner, leaseMs, waitMs } = request
     const untilMs = monotonicMs() + waitMs
-    const givingUp = new GivingUp(waitMs === 0 ? undefined : waitMs, signal, this.#closing.signal)
+    const givingUp = this.#givingUp(request)
     try {
       for (let unseen = 0; !givingUp.signal.aborted; ) {
         const sentMs = monotonicMs()
@@ -87,7 +90,12 @@ export class Acquirer {
   /** Ends all waits, and when it resolves nothing of this is under way. */
   async close(): Promise<void> {
     this.#closing.abort()
+    for (const wait of this.#waits) wait.giveUp()
     await Promise.all(this.#undoing)
+  }
+
+  #givingUp({ waitMs, signal }: CheckedAcquire): GivingUp {
+    return new GivingUp({ waitMs: waitMs === 0 ? undefined : waitMs, signal, all: this.#waits })
   }
 
   async #wait(request: CheckedAcquire, givingUp: GivingUp): Promise<Grant | undefined> {
@@ -118,7 +126,7 @@ export class Acquirer {
       place.leave()
     }
     const isOver = !signal?.aborted && !this.#closing.signal.aborted
-    if (failure instanceof OutcomeUnknownError) this.#undoLater(request, Promise.reject(failure))
+    if (failure instanceof OutcomeUnknownError) void this.#undoLater(request, Promise.reject(failure))
     if (failure !== undefined && isOver) throw failure
     return undefined
   }
@@ -135,10 +143,13 @@ export class Acquirer {
       if (answer !== undefined) return { grant: grantOf(answer, answer.sentMs), leftMs: answer.leftMs }
     } catch (error) {
       // Who waits asks again, and finds what it was granted.
-      if (request.waitMs === 0) this.#undoLater(request, asking)
+      if (request.waitMs === 0) void this.#undoLater(request, asking)
       throw error
     }
-    this.#undoLater(request, asking)
+    // Mostly the try is over in a moment, and then nothing is left of it when the caller goes on.
+    const patience = new GivingUp({ waitMs: PATIENCE_MS, signal: undefined, all: this.#waits })
+    await patience.unless(this.#undoLater(request, asking))
+    patience.end()
     return undefined
   }
 
@@ -162,13 +173,13 @@ export class Acquirer {
   }
 
   /** Releases again what a try of this call was granted, or may have been. What a shared owner had before is left alone. */
-  #undoLater(request: CheckedAcquire, asking: Promise<TryAnswer>): void {
+  #undoLater(request: CheckedAcquire, asking: Promise<TryAnswer>): Promise<void> {
     const undoing = this.#options.outside(async () => {
       const token = await this.#tokenOf(request, asking)
       if (token !== undefined) await this.#undo(request, token)
     })
     this.#undoing.add(undoing)
-    void undoing.finally(() => this.#undoing.delete(undoing))
+    return undoing.finally(() => this.#undoing.delete(undoing))
   }
 
   /** With which token a lock is to be released again; null: with any; `undefined`: it is not. */

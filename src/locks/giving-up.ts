@@ -6,18 +6,28 @@ import { startTimer } from '../base/sleep.ts'
  */
 export class GivingUp {
   readonly #controller = new AbortController()
-  readonly #clear: (() => void)[] = []
+  readonly #all: Set<GivingUp>
+  readonly #stopTimer: (() => void) | undefined
+  readonly #asked: AbortSignal | undefined
+  readonly #onAbort = () => this.giveUp()
 
-  constructor(waitMs: number | undefined, ...signals: readonly (AbortSignal | undefined)[]) {
-    const giveUp = () => this.#controller.abort()
-    if (waitMs !== undefined) this.#clear.push(startTimer(waitMs, giveUp))
+  /** `all` has it until its end, to be told when the application closes. No `waitMs`: for as long as it takes. */
+  constructor(parts: {
+    readonly waitMs: number | undefined
+    readonly signal: AbortSignal | undefined
+    readonly all: Set<GivingUp>
+  }) {
+    this.#all = parts.all
+    this.#all.add(this)
+    if (parts.waitMs !== undefined) this.#stopTimer = startTimer(parts.waitMs, this.#onAbort)
     // Not AbortSignal.any: on Node 20 each one leaks into a long-lived signal.
-    for (const signal of signals) {
-      if (signal === undefined) continue
-      if (signal.aborted) giveUp()
-      signal.addEventListener('abort', giveUp)
-      this.#clear.push(() => signal.removeEventListener('abort', giveUp))
-    }
+    this.#asked = parts.signal
+    this.#asked?.addEventListener('abort', this.#onAbort)
+    if (this.#asked?.aborted) this.giveUp()
+  }
+
+  giveUp(): void {
+    this.#controller.abort()
   }
 
   get signal(): AbortSignal {
@@ -44,6 +54,8 @@ export class GivingUp {
   }
 
   end(): void {
-    for (const clear of this.#clear) clear()
+    this.#all.delete(this)
+    this.#stopTimer?.()
+    this.#asked?.removeEventListener('abort', this.#onAbort)
   }
 }
