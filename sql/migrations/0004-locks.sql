@@ -236,8 +236,10 @@ declare
   looked integer;
 begin
   with due as materialized (
-    select l.tenant, l.resource, coalesce(l.expires_at < clock_timestamp() - kept, true) as is_idle from :schema.$lock$ l
-    where l.prune_at < clock_timestamp() order by l.prune_at limit max_rows for update skip locked
+    select l.tenant, l.resource,
+      coalesce(l.expires_at < clock_timestamp() - kept or (l.owner is null and l.expires_at <= clock_timestamp() - kept), true) as is_idle
+    from :schema.$lock$ l
+    where l.prune_at <= clock_timestamp() order by l.prune_at limit max_rows for update skip locked
   ), gone as (
     delete from :schema.$lock$ l using due d where d.is_idle and (l.tenant, l.resource) = (d.tenant, d.resource)
   ), stay as (
