@@ -67,6 +67,7 @@ declare
   seen :schema.$lock$%rowtype;
   is_there boolean;
   former_timeout text;
+  granted_at timestamptz;
 begin
   held := false;
   again := false;
@@ -127,8 +128,9 @@ begin
       if seen.expires_at >= clock_timestamp() and seen.owner is not null then
         raise exception using errcode = 'HF099';
       end if;
+      granted_at := clock_timestamp();
       update :schema.$lock$ l set owner = the_owner, token = nextval(':schema.fencing_token_seq'::regclass),
-        expires_at = clock_timestamp() + lease_ms * interval '1 millisecond', acquired_at = clock_timestamp()
+        expires_at = granted_at + lease_ms * interval '1 millisecond', acquired_at = granted_at
       where l.tenant = the_tenant and l.resource = the_resource
       returning l.* into seen;
       if current_setting('synchronous_commit') not in ('on', 'remote_apply') then

@@ -15,6 +15,9 @@ import { jobsMove } from './commands/jobs-move.ts'
 import { jobsPrune } from './commands/jobs-prune.ts'
 import { jobsRetry } from './commands/jobs-retry.ts'
 import { jobsShow } from './commands/jobs-show.ts'
+import { locksList } from './commands/locks-list.ts'
+import { locksRelease } from './commands/locks-release.ts'
+import { locksShow } from './commands/locks-show.ts'
 import { manifest } from './commands/manifest.ts'
 import { migrate } from './commands/migrate.ts'
 import { queuesList } from './commands/queues-list.ts'
@@ -45,6 +48,7 @@ const jobCommands = {
   prune: jobsPrune,
 }
 const effectCommands = { list: effectsList, show: effectsShow, resolve: effectsResolve }
+const lockCommands = { list: locksList, show: locksShow, release: locksRelease }
 const queueCommands = { list: queuesList, pause: queuesPause, resume: queuesResume }
 
 // Maps, not objects: `holdfast constructor` is no command.
@@ -61,6 +65,14 @@ const groups = new Map<string, Group>([
     {
       description: 'Look at effects on the outside, and decide about those in doubt',
       commands: new Map(Object.entries(effectCommands)),
+    },
+  ],
+  [
+    'locks',
+    {
+      description: 'Look at locks, and take one from a holder that is gone',
+      commands: new Map(Object.entries(lockCommands)),
+      otherwise: locksList,
     },
   ],
   [

@@ -90,12 +90,16 @@ export async function forceRelease(
   by: { readonly actor: string; readonly reason: string },
 ): Promise<{ readonly owner: string; readonly fencingToken: bigint } | undefined> {
   const { tenant, resource, durability } = lock
-  const subject = `lock ${JSON.stringify([tenant, resource, durability])}`
   const { owner, fencingToken } = await runOne(database, operations[durability].forceRelease, {
     tenant,
     resource,
-    subject,
+    subject: subjectOf(lock),
     ...by,
   })
   return owner === null || fencingToken === null ? undefined : { owner, fencingToken }
+}
+
+/** What the audit calls a lock. */
+export function subjectOf({ tenant, resource, durability }: LockId): string {
+  return `lock ${JSON.stringify([tenant, resource, durability])}`
 }

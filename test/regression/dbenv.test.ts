@@ -1,6 +1,6 @@
 import { Client, Pool } from 'pg'
 import { describe, expect, it } from 'vitest'
-import { defineJob } from '../../src/index.ts'
+import { type App, type Durability, defineJob } from '../../src/index.ts'
 import { anything, appOver, enqueueBySql, note } from '../integration/homes.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
 import { startProgram } from '../support/processes.ts'
@@ -59,6 +59,7 @@ const EVIL = [
     'migration',
     'queue',
     'unique_key',
+    'lock',
   ].flatMap((table) => [`create table evil.${table} (trap int)`, `create table public.${table} (trap int)`]),
   ...['now()', 'clock_timestamp()', 'statement_timestamp()'].map(
     (name) =>
@@ -70,6 +71,9 @@ const EVIL = [
     'hashtextextended(text, int8)',
     'json_to_recordset(json)',
     'to_timestamp(float8)',
+    'floor(numeric)',
+    'sha256(bytea)',
+    'set_config(text, text, bool)',
   ].map(
     (name) =>
       `create function evil.${name} returns int8 language plpgsql as $$ begin raise exception 'trapped in ${name}'; end $$`,
@@ -144,12 +148,42 @@ async function wholeRound(database: unknown, db: TestDatabase, name: string): Pr
     expect(new Set(racing.map(({ id }) => id)).size).toBe(1)
     expect(await app.job(far.id).cancel({ reason: 'back\\slash' })).toEqual({ status: 'cancelled' })
     expect((await app.job(far.id).get())?.reason).toBe('back\\slash')
+    for (const durability of ['persistent', 'ephemeral'] as const) await lockRound(app, durability)
   } finally {
     await app.close()
   }
   expect(
     await db.sql('select worker_id from holdfast.lease union all select id from holdfast.worker'),
   ).toEqual([])
+}
+
+/** A lock from the race for its new name to its forced release. */
+async function lockRound(app: App, durability: Durability): Promise<void> {
+  const resource = `back\\slash 'quote' \u20ac`
+  const options = { durability, tenant: `t'\\` }
+  const tries = await Promise.all(
+    Array.from({ length: 20 }, async () => await app.locks.acquire(resource, options)),
+  )
+  const [lock, ...others] = tries.filter(({ held }) => held)
+  expect(others).toEqual([])
+  expect(await lock?.extend(60_000)).toBe(true)
+  const waiter = app.locks.acquire(resource, { ...options, waitMs: 20_000 })
+  await app.transaction(
+    async (tx) => await app.locks.assert(tx, resource, lock?.fencingToken as bigint, options),
+  )
+  expect(await lock?.release()).toBe(true)
+  const next = await waiter
+  expect(next).toMatchObject({ held: true, fencingToken: expect.any(BigInt) })
+  expect(next.fencingToken).toBeGreaterThan(lock?.fencingToken as bigint)
+  const info = await app.locks.info(resource, options)
+  expect(info).toMatchObject({ resource, owner: next.owner, expiresAt: next.expiresAt })
+  expect((info?.expiresAt.getTime() ?? 0) - (info?.acquiredAt.getTime() ?? 0)).toBe(30_000)
+  expect((await app.locks.list(options)).locks).toEqual([info])
+  const taken = await app.locks.forceRelease(resource, { ...options, actor: 'me', reason: `it's \\ over` })
+  expect(taken).toEqual({ owner: next.owner, fencingToken: next.fencingToken })
+  await expect(
+    app.transaction(async (tx) => await app.locks.assert(tx, resource, next.fencingToken as bigint, options)),
+  ).rejects.toMatchObject({ code: 'LOCK_LOST', resource })
 }
 
 describe('under any settings of the database', () => {

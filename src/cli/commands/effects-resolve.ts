@@ -1,8 +1,8 @@
-import os from 'node:os'
 import { type ResolveAnswer, resolveEffect } from '../../admin/resolve-effect.ts'
 import { CliError, usageError } from '../cli-error.ts'
 import { command } from '../command.ts'
 import { openDatabase } from '../open-database.ts'
+import { userName } from '../user-name.ts'
 
 /** Decides about an effect in doubt, and lets the jobs go on that were discarded for it. */
 export const effectsResolve = command({
@@ -59,14 +59,5 @@ function refusal(
       return 'is not in the ledger; check name, key and tenant'
     case 'not-in-doubt':
       return `is not in doubt: it ${answer.state === 'happened' ? 'happened' : 'did not happen, and may be called'}; nothing was changed`
-  }
-}
-
-function userName(): string {
-  try {
-    return os.userInfo().username
-  } catch {
-    // A user id without an entry.
-    return `uid ${process.getuid?.() ?? 'unknown'}`
   }
 }
