@@ -35,22 +35,24 @@ const metIn = {
   errorHistory: 'fixed',
   noteBytes: 'fixed',
   nameBytes: 'names everywhere',
-  uniqueKeyBytes: '`uniqueKey`, `idempotencyKey` of `enqueue`, `key` of `ctx.effect`',
+  uniqueKeyBytes:
+    '`uniqueKey`, `idempotencyKey` of `enqueue`, `key` of `ctx.effect`, resource and `owner` of locks',
   schemaBytes: '`schema` of `defineApp`',
   completedRetentionDays: '`retention` of `defineApp`, `holdfast jobs prune`',
   cancelledRetentionDays: '`retention` of `defineApp`, `holdfast jobs prune`',
   discardedRetentionDays: '`holdfast jobs prune --state discarded`',
   idempotencyHours: 'fixed',
   bulkCount: '`enqueueMany`',
-  pageRows: '`holdfast jobs list`, `holdfast effects list`',
+  pageRows: '`holdfast jobs list`, `effects list`, `locks list`; `locks.list`',
   effectWaitMs: '`waitMs` of `ctx.effect`',
   effectHoldMs: '`holdMs` of `app.effect`',
   effectRetentionDays: '`retention.effectDays` of `defineApp`',
   checkpointBytes: 'fixed',
   effectResultBytes: 'fixed',
   contextBytes: 'fixed',
-  waitMs: 'later',
-  retryMs: 'later',
+  lockLeaseMs: '`leaseMs` of `locks.acquire`, `extend`',
+  waitMs: '`locks.acquire`',
+  retryMs: '`locks.acquire`',
 }
 
 register()

@@ -287,6 +287,7 @@ declare
   seen "holdfast".lock%rowtype;
   is_there boolean;
   former_timeout text;
+  granted_at timestamptz;
 begin
   held := false;
   again := false;
@@ -347,8 +348,9 @@ begin
       if seen.expires_at >= clock_timestamp() and seen.owner is not null then
         raise exception using errcode = 'HF099';
       end if;
+      granted_at := clock_timestamp();
       update "holdfast".lock l set owner = the_owner, token = nextval('"holdfast"."fencing_token_seq"'::regclass),
-        expires_at = clock_timestamp() + lease_ms * interval '1 millisecond', acquired_at = clock_timestamp()
+        expires_at = granted_at + lease_ms * interval '1 millisecond', acquired_at = granted_at
       where l.tenant = the_tenant and l.resource = the_resource
       returning l.* into seen;
       if current_setting('synchronous_commit') not in ('on', 'remote_apply') then
@@ -387,6 +389,7 @@ declare
   seen "holdfast".lock_ephemeral%rowtype;
   is_there boolean;
   former_timeout text;
+  granted_at timestamptz;
 begin
   held := false;
   again := false;
@@ -447,8 +450,9 @@ begin
       if seen.expires_at >= clock_timestamp() and seen.owner is not null then
         raise exception using errcode = 'HF099';
       end if;
+      granted_at := clock_timestamp();
       update "holdfast".lock_ephemeral l set owner = the_owner, token = nextval('"holdfast"."fencing_token_seq"'::regclass),
-        expires_at = clock_timestamp() + lease_ms * interval '1 millisecond', acquired_at = clock_timestamp()
+        expires_at = granted_at + lease_ms * interval '1 millisecond', acquired_at = granted_at
       where l.tenant = the_tenant and l.resource = the_resource
       returning l.* into seen;
       if current_setting('synchronous_commit') not in ('on', 'remote_apply') then
@@ -1065,8 +1069,10 @@ declare
   looked integer;
 begin
   with due as materialized (
-    select l.tenant, l.resource, coalesce(l.expires_at < clock_timestamp() - kept, true) as is_idle from "holdfast".lock l
-    where l.prune_at < clock_timestamp() order by l.prune_at limit max_rows for update skip locked
+    select l.tenant, l.resource,
+      coalesce(l.expires_at < clock_timestamp() - kept or (l.owner is null and l.expires_at <= clock_timestamp() - kept), true) as is_idle
+    from "holdfast".lock l
+    where l.prune_at <= clock_timestamp() order by l.prune_at limit max_rows for update skip locked
   ), gone as (
     delete from "holdfast".lock l using due d where d.is_idle and (l.tenant, l.resource) = (d.tenant, d.resource)
   ), stay as (
@@ -1088,8 +1094,10 @@ declare
   looked integer;
 begin
   with due as materialized (
-    select l.tenant, l.resource, coalesce(l.expires_at < clock_timestamp() - kept, true) as is_idle from "holdfast".lock_ephemeral l
-    where l.prune_at < clock_timestamp() order by l.prune_at limit max_rows for update skip locked
+    select l.tenant, l.resource,
+      coalesce(l.expires_at < clock_timestamp() - kept or (l.owner is null and l.expires_at <= clock_timestamp() - kept), true) as is_idle
+    from "holdfast".lock_ephemeral l
+    where l.prune_at <= clock_timestamp() order by l.prune_at limit max_rows for update skip locked
   ), gone as (
     delete from "holdfast".lock_ephemeral l using due d where d.is_idle and (l.tenant, l.resource) = (d.tenant, d.resource)
   ), stay as (

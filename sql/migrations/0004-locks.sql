@@ -264,8 +264,12 @@ $function$;
 
 -- Refuses to go on, by HF010, unless the lock was granted with `token` and its lease is not over: for the transaction that
 -- makes a guarded write. Until that transaction ends nobody else is granted the lock, also if its lease passes.
-create function :schema.assert_lock(resource text, token bigint, tenant text default '', durability text default 'persistent')
-returns void
+create function :schema.assert_lock(
+  resource text,
+  token bigint,
+  tenant text default '',
+  durability text default 'persistent'
+) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off as $function$
 declare
   held_until timestamptz;

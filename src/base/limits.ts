@@ -244,7 +244,7 @@ export const limits = {
     max: 100_000,
     description: 'Jobs in one bulk enqueue.',
   },
-  pageRows: { ...count, default: 50, min: 1, max: 1000, description: 'Jobs on one page of a list.' },
+  pageRows: { ...count, default: 50, min: 1, max: 1000, description: 'Rows on one page of a list.' },
   lockLeaseMs: {
     ...ms,
     default: 30 * SECOND,
