@@ -165,6 +165,48 @@ describe('a try in a transaction', () => {
   })
 })
 
+describe('a try that finds the lock granted between its look and its lock on the row', () => {
+  it('is refused, and keeps no lock on the row in a transaction that goes on', async () => {
+    await (await app.locks.acquire('between')).release()
+    // Lets it look, and keeps it from locking rows.
+    const other = await opened()
+    await other.query('lock table holdfast.lock in exclusive mode')
+    const tx = await opened()
+    const trying = app.locks.acquire('between', { tx })
+    await eventually('the try to have looked', async () => {
+      const [row] = await db.sql<{ n: number }>(
+        `select count(*)::int as n from pg_locks where relation = 'holdfast.lock'::regclass and mode = 'RowShareLock' and not granted`,
+      )
+      return row?.n
+    })
+    await other.query(
+      `update holdfast.lock set owner = 'other', token = token + 1, expires_at = now() + interval '1 hour' where resource = 'between'`,
+    )
+    await other.query('commit')
+    expect((await trying).held).toBe(false)
+    const third = await opened()
+    await third.query(`select from holdfast.lock where resource = 'between' for update nowait`)
+    await third.query('commit')
+    await tx.query('commit')
+  })
+})
+
+describe('a wait', () => {
+  it('marks the row beside a transaction that has asserted the lock', async () => {
+    const lock = await app.locks.acquire('marked')
+    const tx = await opened()
+    await app.locks.assert(tx, 'marked', lock.fencingToken as bigint)
+    const waiter = app.locks.acquire('marked', { waitMs: 60_000, retryMs: 3_600_000 })
+    await eventually('the mark', async () => {
+      const [row] = await db.sql(`select waited_until from holdfast.lock where resource = 'marked'`)
+      return row?.['waited_until']
+    })
+    await lock.release()
+    await tx.query('commit')
+    expect((await waiter).held).toBe(true)
+  })
+})
+
 describe('many at once', () => {
   it('that are refused in transactions which go on are in nobody’s way: the lock changes hands all the time', async () => {
     const end = new AbortController()
