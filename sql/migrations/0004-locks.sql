@@ -75,7 +75,7 @@ begin
   is_there := found;
 
   if seen.owner <> the_owner and seen.expires_at >= clock_timestamp() then
-    left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+    left_ms := date_part('epoch', seen.expires_at - clock_timestamp()) * 1000;
     if wait_ms is null or seen.waited_until > clock_timestamp() + least(wait_ms, 30000) * interval '1 millisecond' then
       return;
     end if;
@@ -88,7 +88,7 @@ begin
       return;
     end if;
     if seen.owner <> the_owner and seen.expires_at >= clock_timestamp() then
-      left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+      left_ms := date_part('epoch', seen.expires_at - clock_timestamp()) * 1000;
       -- Nothing is lost with a mark: whoever waits also looks.
       perform set_config('synchronous_commit', 'off', true);
       update :schema.$lock$ l set waited_until = greatest(l.waited_until,
@@ -154,7 +154,7 @@ begin
     ends_at := seen.expires_at;
   end if;
   if seen.expires_at >= clock_timestamp() then
-    left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+    left_ms := date_part('epoch', seen.expires_at - clock_timestamp()) * 1000;
   end if;
 end
 $body$
@@ -174,7 +174,7 @@ begin
     update :schema.$lock$ l set expires_at = clock_timestamp() + lease_ms * interval '1 millisecond'
     where l.tenant = the_tenant and l.resource = the_resource
     returning l.expires_at into ends_at;
-    left_ms := extract(epoch from ends_at - clock_timestamp()) * 1000;
+    left_ms := date_part('epoch', ends_at - clock_timestamp()) * 1000;
     if ends_at < seen.expires_at and seen.waited_until >= clock_timestamp() then
       perform pg_notify(:hint_channel, :schema.lock_topic('$durability$', the_tenant, the_resource));
     end if;

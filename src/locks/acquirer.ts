@@ -4,9 +4,8 @@ import { sleep } from '../base/sleep.ts'
 import type { Database } from '../driver/operation.ts'
 import { GivingUp } from './giving-up.ts'
 import type { Grant } from './lock.ts'
-import type { CheckedAcquire } from './lock-options.ts'
+import type { CheckedAcquire, LockId } from './lock-options.ts'
 import { release, type TryAnswer, tryLock } from './lock-store.ts'
-import { topicOf } from './topic.ts'
 import { type ReleaseHints, WaitingLines } from './waiting-lines.ts'
 
 export interface AcquirerOptions {
@@ -45,8 +44,8 @@ export class Acquirer {
   }
 
   /** The lock may be free: whoever waits for it in this process should look. */
-  wake(topic: string): void {
-    this.#lines.wake(topic)
+  wake(lock: LockId): void {
+    this.#lines.wake(lock)
   }
 
   /** The grant; `undefined` if another has the lock, or it was given up. */
@@ -54,6 +53,7 @@ export class Acquirer {
     const { waitMs, signal } = request
     if (this.#closing.signal.aborted) throw new ClosedError({ what: 'app' })
     if (signal?.aborted) return undefined
+    if (waitMs === 0 && signal === undefined) return await this.#askOnce(request)
     const givingUp = this.#givingUp(request)
     try {
       // Who has the lock already need not stand in line for it; nor does who would not wait.
@@ -101,7 +101,7 @@ export class Acquirer {
   async #wait(request: CheckedAcquire, givingUp: GivingUp): Promise<Grant | undefined> {
     const { lock, waitMs, retryMs, signal } = request
     const untilMs = monotonicMs() + waitMs
-    const place = this.#lines.enter(topicOf(lock), retryMs)
+    const place = this.#lines.enter(lock, retryMs)
     let failure: unknown
     try {
       await place.isFirst(givingUp.signal)
@@ -131,6 +131,18 @@ export class Acquirer {
     return undefined
   }
 
+  /** One try, that nothing ends before its answer. */
+  async #askOnce(request: CheckedAcquire): Promise<Grant | undefined> {
+    const asking = this.#send(request, null, undefined)
+    try {
+      const answer = await asking
+      return grantOf(answer, answer.sentMs)
+    } catch (error) {
+      void this.#undoLater(request, asking)
+      throw error
+    }
+  }
+
   /** One try. `undefined`: given up; what it may still be granted is released again. */
   async #ask(
     request: CheckedAcquire,
@@ -156,7 +168,7 @@ export class Acquirer {
   async #send(
     { lock, owner, leaseMs }: CheckedAcquire,
     waitMs: number | null,
-    givenUp: AbortSignal,
+    givenUp: AbortSignal | undefined,
   ): Promise<TryAnswer & { readonly sentMs: number }> {
     let lost: OutcomeUnknownError | undefined
     for (let sends = 1; ; sends += 1) {
@@ -166,7 +178,7 @@ export class Acquirer {
       } catch (error) {
         if (error instanceof OutcomeUnknownError) lost = error
         if (lost === undefined || !isTransient(error)) throw error
-        if (sends === SENDS || givenUp.aborted) throw lost
+        if (sends === SENDS || givenUp?.aborted) throw lost
         await sleep(RESEND_MS, givenUp)
       }
     }
@@ -199,7 +211,7 @@ export class Acquirer {
     for (let undos = 0; undos < UNDOS; undos += 1) {
       try {
         await release(this.#options.own, lock, { owner, token })
-        return this.wake(topicOf(lock))
+        return this.wake(lock)
       } catch {
         // The lease ends by itself; this is to make it sooner.
         await sleep(UNDO_MS * 2 ** undos, this.#closing.signal)
