@@ -93,7 +93,7 @@ describeEachApp('a lock', ({ open }) => {
   })
 
   it('that is renewed by itself tells of its loss, rejects nothing, and is released twice harmlessly (56)', async () => {
-    const lock = await app.locks.acquire('56', { leaseMs: 300, renew: true })
+    const lock = await app.locks.acquire('56', { leaseMs: 3000, renew: true })
     await opened.sql(`delete from holdfast.lock where resource = '56'`)
     const other = await app.locks.acquire('56')
     await eventually('the loss', () => lock.signal.aborted)

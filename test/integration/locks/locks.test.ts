@@ -267,6 +267,19 @@ describeEachApp('locks', ({ open }) => {
       expect(await app.locks.info('tx release')).toBeUndefined()
     })
 
+    it('are not counted on for longer by an extension that rolls back', async () => {
+      const lock = await app.locks.acquire('tx extend', { leaseMs: 1000 })
+      const end = lock.expiresAt
+      const undone = app.transaction(async (tx) => {
+        expect(await lock.extend(600_000, { tx })).toBe(true)
+        throw new Error('back')
+      })
+      await expect(undone).rejects.toThrow('back')
+      expect(lock.expiresAt).toEqual(end)
+      await new Promise((resolve) => lock.signal.addEventListener('abort', resolve))
+      expect(lock.signal.reason).toMatchObject({ why: 'expired' })
+    })
+
     it('leave it usable when they are refused', async () => {
       await app.locks.acquire('taken')
       await app.transaction(async (tx) => {
