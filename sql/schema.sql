@@ -295,7 +295,7 @@ begin
   is_there := found;
 
   if seen.owner <> the_owner and seen.expires_at >= clock_timestamp() then
-    left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+    left_ms := date_part('epoch', seen.expires_at - clock_timestamp()) * 1000;
     if wait_ms is null or seen.waited_until > clock_timestamp() + least(wait_ms, 30000) * interval '1 millisecond' then
       return;
     end if;
@@ -308,7 +308,7 @@ begin
       return;
     end if;
     if seen.owner <> the_owner and seen.expires_at >= clock_timestamp() then
-      left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+      left_ms := date_part('epoch', seen.expires_at - clock_timestamp()) * 1000;
       -- Nothing is lost with a mark: whoever waits also looks.
       perform set_config('synchronous_commit', 'off', true);
       update "holdfast".lock l set waited_until = greatest(l.waited_until,
@@ -328,10 +328,10 @@ begin
           return;
         end if;
       else
-        -- Somebody may be making the row in a transaction that is open. There is no way to pass over that one but a wait
-        -- that is too short to notice.
+        -- Somebody may be making the row in a transaction that is open. There is no way to pass over that one but a short
+        -- wait: long enough for what an insert has to wait for otherwise, such as the table to grow.
         former_timeout := current_setting('lock_timeout');
-        perform set_config('lock_timeout', '1ms', true);
+        perform set_config('lock_timeout', '20ms', true);
         insert into "holdfast".lock (tenant, resource) values (the_tenant, the_resource) on conflict do nothing;
         is_there := not found;
         perform set_config('lock_timeout', former_timeout, true);
@@ -374,7 +374,7 @@ begin
     ends_at := seen.expires_at;
   end if;
   if seen.expires_at >= clock_timestamp() then
-    left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+    left_ms := date_part('epoch', seen.expires_at - clock_timestamp()) * 1000;
   end if;
 end
 $function$;
@@ -397,7 +397,7 @@ begin
   is_there := found;
 
   if seen.owner <> the_owner and seen.expires_at >= clock_timestamp() then
-    left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+    left_ms := date_part('epoch', seen.expires_at - clock_timestamp()) * 1000;
     if wait_ms is null or seen.waited_until > clock_timestamp() + least(wait_ms, 30000) * interval '1 millisecond' then
       return;
     end if;
@@ -410,7 +410,7 @@ begin
       return;
     end if;
     if seen.owner <> the_owner and seen.expires_at >= clock_timestamp() then
-      left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+      left_ms := date_part('epoch', seen.expires_at - clock_timestamp()) * 1000;
       -- Nothing is lost with a mark: whoever waits also looks.
       perform set_config('synchronous_commit', 'off', true);
       update "holdfast".lock_ephemeral l set waited_until = greatest(l.waited_until,
@@ -430,10 +430,10 @@ begin
           return;
         end if;
       else
-        -- Somebody may be making the row in a transaction that is open. There is no way to pass over that one but a wait
-        -- that is too short to notice.
+        -- Somebody may be making the row in a transaction that is open. There is no way to pass over that one but a short
+        -- wait: long enough for what an insert has to wait for otherwise, such as the table to grow.
         former_timeout := current_setting('lock_timeout');
-        perform set_config('lock_timeout', '1ms', true);
+        perform set_config('lock_timeout', '20ms', true);
         insert into "holdfast".lock_ephemeral (tenant, resource) values (the_tenant, the_resource) on conflict do nothing;
         is_there := not found;
         perform set_config('lock_timeout', former_timeout, true);
@@ -476,7 +476,7 @@ begin
     ends_at := seen.expires_at;
   end if;
   if seen.expires_at >= clock_timestamp() then
-    left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+    left_ms := date_part('epoch', seen.expires_at - clock_timestamp()) * 1000;
   end if;
 end
 $function$;
@@ -876,7 +876,7 @@ begin
     update "holdfast".lock l set expires_at = clock_timestamp() + lease_ms * interval '1 millisecond'
     where l.tenant = the_tenant and l.resource = the_resource
     returning l.expires_at into ends_at;
-    left_ms := extract(epoch from ends_at - clock_timestamp()) * 1000;
+    left_ms := date_part('epoch', ends_at - clock_timestamp()) * 1000;
     if ends_at < seen.expires_at and seen.waited_until >= clock_timestamp() then
       perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', "holdfast".lock_topic('persistent', the_tenant, the_resource));
     end if;
@@ -898,7 +898,7 @@ begin
     update "holdfast".lock_ephemeral l set expires_at = clock_timestamp() + lease_ms * interval '1 millisecond'
     where l.tenant = the_tenant and l.resource = the_resource
     returning l.expires_at into ends_at;
-    left_ms := extract(epoch from ends_at - clock_timestamp()) * 1000;
+    left_ms := date_part('epoch', ends_at - clock_timestamp()) * 1000;
     if ends_at < seen.expires_at and seen.waited_until >= clock_timestamp() then
       perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', "holdfast".lock_topic('ephemeral', the_tenant, the_resource));
     end if;
