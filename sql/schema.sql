@@ -477,10 +477,10 @@ begin
           return;
         end if;
       else
-        -- Somebody may be making the row in a transaction that is open. There is no way to pass over that one but a wait
-        -- that is too short to notice.
+        -- Somebody may be making the row in a transaction that is open. There is no way to pass over that one but a short
+        -- wait: long enough for what an insert has to wait for otherwise, such as the table to grow.
         former_timeout := current_setting('lock_timeout');
-        perform set_config('lock_timeout', '1ms', true);
+        perform set_config('lock_timeout', '20ms', true);
         insert into "holdfast".lock (tenant, resource) values (the_tenant, the_resource) on conflict do nothing;
         is_there := not found;
         perform set_config('lock_timeout', former_timeout, true);
@@ -579,10 +579,10 @@ begin
           return;
         end if;
       else
-        -- Somebody may be making the row in a transaction that is open. There is no way to pass over that one but a wait
-        -- that is too short to notice.
+        -- Somebody may be making the row in a transaction that is open. There is no way to pass over that one but a short
+        -- wait: long enough for what an insert has to wait for otherwise, such as the table to grow.
         former_timeout := current_setting('lock_timeout');
-        perform set_config('lock_timeout', '1ms', true);
+        perform set_config('lock_timeout', '20ms', true);
         insert into "holdfast".lock_ephemeral (tenant, resource) values (the_tenant, the_resource) on conflict do nothing;
         is_there := not found;
         perform set_config('lock_timeout', former_timeout, true);

@@ -24,6 +24,8 @@ const UNDOS = 6
 const UNDO_MS = 200
 /** Who has given up is answered after so long, though the try that was under way has not come back. */
 const PATIENCE_MS = 100
+/** How long a closing application waits for what it releases again. */
+const CLOSE_PATIENCE_MS = 5000
 /** The first pause while an open transaction has the row, which may end at any moment; each further one is twice as long. */
 const UNSEEN_MS = 10
 
@@ -87,11 +89,13 @@ export class Acquirer {
     }
   }
 
-  /** Ends all waits, and when it resolves nothing of this is under way. */
+  /** Ends all waits. When it resolves nothing of this is under way, or PostgreSQL has not answered for too long. */
   async close(): Promise<void> {
     this.#closing.abort()
     for (const wait of this.#waits) wait.giveUp()
-    await Promise.all(this.#undoing)
+    const patience = new GivingUp({ waitMs: CLOSE_PATIENCE_MS, signal: undefined, all: new Set() })
+    await patience.unless(Promise.all(this.#undoing))
+    patience.end()
   }
 
   #givingUp({ waitMs, signal }: CheckedAcquire): GivingUp {
