@@ -65,6 +65,35 @@ describe('holdfast keys', () => {
     })
   }, 60_000)
 
+  it('prints changes as they are committed, a document a line, until it is interrupted', async () => {
+    await db.sql(`select holdfast.key_set('', false, 'w/a', 'one', null, null, null, null, null, null)`)
+    await using watching = project.start([
+      'keys',
+      'watch',
+      'w/',
+      '--from',
+      '0',
+      '--json',
+      '--database',
+      db.url,
+    ])
+    await watching.says('"text": "one"')
+    await db.sql(`select holdfast.key_delete('', false, 'w/a', null, null)`)
+    await watching.says('"deleted"')
+    watching.signal('SIGINT')
+    const { code, stdout } = await watching.ended
+
+    expect(code).toBe(0)
+    const lines = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as object)
+    expect(lines).toMatchObject([
+      { kind: 'set', key: 'w/a', revision: '0', place: expect.any(String) },
+      { kind: 'deleted', key: 'w/a', revision: '1' },
+    ])
+  }, 60_000)
+
   it('refuses what cannot be right with the option that is wrong', async () => {
     const revision = await run('get', 'x', '--revision', 'one')
     const instant = await run('get', 'x', '--as-of', 'yesterday')
