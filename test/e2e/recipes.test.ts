@@ -65,6 +65,18 @@ describe('each recipe keeps its promise', () => {
   })
 })
 
+it('the guides print the scripts that the recipes run', async () => {
+  const guideOf = (name: string) => pages().find(({ file }) => file === `docs/guides/recipes/${name}.md`)
+  const sourceOf = async (file: string) =>
+    await fs.readFile(path.join(root, 'examples/recipes', file), 'utf8')
+  const limits = codeBlocks(guideOf('rate-limiting') ?? { file: '', text: '' })
+  const scripts = limits.filter(({ info }) => info === 'text')
+  expect(scripts).toHaveLength(2)
+  for (const { code } of scripts) expect(await sourceOf('rate-limiting/limits.ts')).toContain(code)
+  const [reserve] = /const RESERVE = `[^`]*`/.exec(guideOf('inventory')?.text ?? '') ?? ['no script']
+  expect(await sourceOf('inventory/reserve.ts')).toContain(reserve)
+})
+
 describe('without what a recipe is about its promise is broken, and it says so', () => {
   it.each([
     ['inventory', 'nothing is oversold: held + left = stock'],
@@ -113,6 +125,7 @@ describe("the guide's recipe of idempotent jobs runs as printed", () => {
 
   async function runPrinted(recipe: string) {
     await using db = await createDatabase()
+    await fs.mkdir(path.join(root, '.holdfast'), { recursive: true })
     const folder = await fs.mkdtemp(path.join(root, '.holdfast/recipe-'))
     try {
       const file = path.join(folder, 'main.ts')
