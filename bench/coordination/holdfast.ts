@@ -1,4 +1,4 @@
-import { defineApp } from '../../src/index.ts'
+import { defineApp } from '../../dist/index.js'
 import { type Contender, KEYS, keyOf, VALUE } from './contender.ts'
 
 const SCRIPT = `

@@ -1,6 +1,7 @@
-import type { Queryable, RawRow, WireValue } from './driver.ts'
+import type { Queryable, RawRow, StatementOptions, WireValue } from './driver.ts'
 import { qualifyFunctions } from './qualify.ts'
 import { type Objects, objects, type Placeholder, render, type SqlFragment } from './sql.ts'
+import { decoderOf, encoderOf } from './wire.ts'
 
 /** What a parameter of a PostgreSQL type takes in TypeScript. */
 interface ParamTypes {
@@ -74,7 +75,18 @@ export interface OperationSpec<P extends Record<string, ParamType>, C extends Re
 export interface Operation<P extends Record<string, ParamType>, C extends Record<string, ColumnType>>
   extends OperationSpec<P, C> {
   /** The statement for `schema`, made once for each. */
-  statement(schema: string): { readonly text: string; readonly name: string }
+  statement(schema: string): Statement
+  /** The parameters as they travel, in their order. */
+  encode(params: ParamValues<P>): readonly WireValue[]
+  decode(row: RawRow): RowOf<C>
+}
+
+export interface Statement {
+  readonly text: string
+  readonly name: string
+  /** How it is sent where it is prepared, and where nothing is. */
+  readonly named: StatementOptions
+  readonly unnamed: StatementOptions
 }
 
 // biome-ignore lint: the widest operation there is
@@ -100,7 +112,11 @@ export function operation<
     names.map((param) => [param, { kind: 'placeholder', param }]),
   ) as unknown as { readonly [K in keyof P]: Placeholder }
   const fragment = spec.text(objects, placeholders)
-  const rendered = new Map<string, { text: string; name: string }>()
+  const rendered = new Map<string, Statement>()
+  const encoders = names.map((param) => [param, encoderOf(spec.params[param] as ParamType)] as const)
+  const decoders = Object.keys(spec.columns).map(
+    (column) => [column, snakeCase(column), decoderOf(spec.columns[column] as ColumnType)] as const,
+  )
 
   return {
     ...spec,
@@ -112,12 +128,25 @@ export function operation<
           castPlaceholder(names.indexOf(param) + 1, spec.params[param] as ParamType),
         ),
       )
-      const made = {
-        text: `/* holdfast:${spec.name} */ ${body}`,
-        name: `hf_${spec.name}_${nameSuffix(schema)}`,
+      const name = `hf_${spec.name}_${nameSuffix(schema)}`
+      const unnamed = {
+        deadlineMs: spec.deadlineMs ?? DEFAULT_DEADLINE_MS,
+        operation: spec.name,
+        repeatable: spec.repeatable ?? false,
+        schema,
       }
+      const text = `/* holdfast:${spec.name} */ ${body}`
+      const made = { text, name, named: { ...unnamed, name }, unnamed }
       rendered.set(schema, made)
       return made
+    },
+    encode(params) {
+      return encoders.map(([param, encode]) => encode((params as Record<string, unknown>)[param]))
+    },
+    decode(row) {
+      const decoded: Record<string, unknown> = {}
+      for (const [column, name, decode] of decoders) decoded[column] = decode(row[name])
+      return decoded as RowOf<C>
     },
   }
 }
@@ -128,18 +157,9 @@ export async function run<P extends Record<string, ParamType>, C extends Record<
   op: Operation<P, C>,
   params: ParamValues<P>,
 ): Promise<readonly RowOf<C>[]> {
-  const { text, name } = op.statement(db.schema)
-  const values = Object.keys(op.params).map((param) =>
-    encode(op.params[param] as ParamType, (params as Record<string, unknown>)[param]),
-  )
-  const rows = await db.queryable.query(text, values, {
-    ...(db.prepare ? { name } : {}),
-    deadlineMs: op.deadlineMs ?? DEFAULT_DEADLINE_MS,
-    operation: op.name,
-    repeatable: op.repeatable ?? false,
-    schema: db.schema,
-  })
-  return rows.map((row) => decodeRow(op.columns, row))
+  const { text, named, unnamed } = op.statement(db.schema)
+  const rows = await db.queryable.query(text, op.encode(params), db.prepare ? named : unnamed)
+  return rows.map(op.decode)
 }
 
 /** {@link run} for a statement that gives exactly one row. */
@@ -165,63 +185,8 @@ function castPlaceholder(position: number, type: ParamType): string {
   return `$${position}::text::${base.replace('bytes', 'bytea')}`
 }
 
-function encode(type: ParamType, value: unknown): WireValue {
-  if (value === null || value === undefined) return null
-  if (value instanceof Uint8Array) return toHex(value)
-  if (Array.isArray(value)) {
-    return type.startsWith('text')
-      ? `{${value.map((item: string | null) => (item === null ? 'null' : `"${item.replace(/["\\]/g, '\\$&')}"`)).join(',')}}`
-      : `{${value.join(',')}}`
-  }
-  if (value instanceof Date) return String(value.getTime())
-  return String(value as string | number | bigint | boolean)
-}
-
-/** As PostgreSQL reads `bytea`, whatever `bytea_output` says. */
-function toHex(bytes: Uint8Array): string {
-  return `\\x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')}`
-}
-
-function decodeRow<C extends Record<string, ColumnType>>(columns: C, row: RawRow): RowOf<C> {
-  const decoded: Record<string, unknown> = {}
-  for (const column of Object.keys(columns)) {
-    decoded[column] = decode(columns[column] as ColumnType, row[snakeCase(column)])
-  }
-  return decoded as RowOf<C>
-}
-
-function decode(type: ColumnType, value: unknown): unknown {
-  if (value === null || value === undefined) return null
-  switch (type.replace('?', '')) {
-    case 'int8':
-      return BigInt(value as string | number | bigint)
-    case 'int4':
-    case 'float8':
-      return Number(value)
-    case 'instant':
-      return new Date(Number(value))
-    case 'bool':
-      return value === true || value === 't'
-    case 'int8[]':
-      return (value as string).length === 2 ? [] : (value as string).slice(1, -1).split(',')
-    case 'bytes':
-      return Buffer.from(value as string, 'hex')
-    case 'json':
-      return typeof value === 'string' ? JSON.parse(value) : value
-    default:
-      return value
-  }
-}
-
-const snakeNames = new Map<string, string>()
-
 function snakeCase(name: string): string {
-  let snake = snakeNames.get(name)
-  if (snake === undefined) {
-    snake = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-    snakeNames.set(name, snake)
-  }
-  return snake
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
 const schemaNumbers = new Map<string, number>()

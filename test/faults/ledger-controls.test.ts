@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createPgDriver } from '../../src/adapters/pg.ts'
 import { EventHub } from '../../src/base/events.ts'
-import type { Operation } from '../../src/driver/operation.ts'
+import type { Operation, Statement } from '../../src/driver/operation.ts'
 import { type Database, run, runOne } from '../../src/driver/operation.ts'
 import { beginEffect } from '../../src/effects/sql/begin-effect.ts'
 import { recordEffect } from '../../src/effects/sql/record-effect.ts'
@@ -56,14 +56,20 @@ async function scene(): Promise<Scene> {
   }
 }
 
+/** Under a name of its own: what is right may be prepared under the other. */
+function brokenOf(statement: Statement, text: string): Statement {
+  const name = `${statement.name}_broken`
+  return { ...statement, text, name, named: { ...statement.named, name } }
+}
+
 /** The operation with something taken out of its statement; fails if it is not there. */
 function without<O extends Pick<Operation<never, never>, 'statement'>>(op: O, part: string, instead = ''): O {
   return {
     ...op,
     statement(schema: string) {
-      const { text, name } = op.statement(schema)
-      expect(text).toContain(part)
-      return { text: text.replace(part, instead), name: `${name}_broken` }
+      const statement = op.statement(schema)
+      expect(statement.text).toContain(part)
+      return brokenOf(statement, statement.text.replace(part, instead))
     },
   }
 }
@@ -94,7 +100,8 @@ it('without its fence, a commit completes a job that was rescued', async () => {
   for (const isBroken of [false, true]) {
     await using s = await scene()
     await s.rescue()
-    const { text } = completeInTransaction.statement('holdfast')
+    const statement = completeInTransaction.statement('holdfast')
+    const { text } = statement
     expect(text).toMatch(/"lease" l/)
     expect(fence.test(text.replaceAll('"', ''))).toBe(true)
     // Without the lease, the token itself stands for it.
@@ -103,7 +110,10 @@ it('without its fence, a commit completes a job that was rescued', async () => {
       'fence as materialized (select $2::text::int8 as token, 1::int2 as attempt, false as cancelled where $1::text is not null and $4::text is not null)',
     )
     expect(broken).not.toBe(text)
-    const op = { ...completeInTransaction, statement: () => ({ text: isBroken ? broken : text, name: 'x' }) }
+    const op = {
+      ...completeInTransaction,
+      statement: () => (isBroken ? brokenOf(statement, broken) : statement),
+    }
     await run(s.database, op, { ...s.ids, ...completion })
     expect(await s.db.sql('select from holdfast.outcome')).toHaveLength(isBroken ? 1 : 0)
     expect(await s.db.sql('select from holdfast.ready')).toHaveLength(1)
