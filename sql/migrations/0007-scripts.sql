@@ -25,7 +25,7 @@ begin
   if trimmed ~ '^[+-]?[0-9]+$' then
     kind := 2;
     num := trimmed::bigint;
-  elsif trimmed ~* '^[+-]?([0-9][0-9,]*\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$' or trimmed ~* '^([+-]?infinity|nan)$' then
+  elsif trimmed ~* '^[+-]?([0-9][0-9,]*[.]?[0-9]*|[.][0-9]+)(e[+-]?[0-9]+)?$' or trimmed ~* '^([+-]?infinity|nan)$' then
     kind := 3;
     num := replace(replace(trimmed, ',', '')::float8::text, 'e', 'E');
   end if;
@@ -166,15 +166,15 @@ declare
   quoted text := to_json(val)::text;
 begin
   quoted := substr(quoted, 2, length(quoted) - 2);
-  if quoted ~ '[^ -~]|[\x7f"''&+<>`]' then
+  if quoted ~ '[^ -~]|["''&+<>`]' then
     select string_agg(case
         when c in ('"', '''', '&', '+', '<', '>', '`') or ascii(c) = 127 or ascii(c) between 128 and 65535
-          then '\u' || lpad(upper(to_hex(ascii(c))), 4, '0')
+          then E'\\u' || lpad(upper(to_hex(ascii(c))), 4, '0')
         when ascii(c) > 65535
-          then '\u' || upper(to_hex(55296 + ((ascii(c) - 65536) >> 10))) || '\u' || upper(to_hex(56320 + ((ascii(c) - 65536) & 1023)))
+          then E'\\u' || upper(to_hex(55296 + ((ascii(c) - 65536) >> 10))) || E'\\u' || upper(to_hex(56320 + ((ascii(c) - 65536) & 1023)))
         else c end, '' order by n)
       into quoted
-      from regexp_split_to_table(replace(quoted, '\"', '"'), '') with ordinality as x (c, n);
+      from regexp_split_to_table(replace(quoted, E'\\"', '"'), '') with ordinality as x (c, n);
   end if;
   return '"' || coalesce(quoted, '') || '"';
 end
@@ -286,7 +286,7 @@ begin
       -- UTF-16 units: one more for each character that has four bytes in UTF-8.
       kind := 2;
       val := length(a) + case when octet_length(a) = length(a) then 0
-        else length(regexp_replace(a, '[\u0001-\uffff]', '', 'g')) end;
+        else length(regexp_replace(a, E'[\\u0001-\\uffff]', '', 'g')) end;
     end if;
   else                                                                  -- current_time
     kind := 2;
