@@ -2740,7 +2740,7 @@ begin
       -- UTF-16 units: one more for each character that has four bytes in UTF-8.
       kind := 2;
       val := length(a) + case when octet_length(a) = length(a) then 0
-        else length(regexp_replace(a, '[\u0001-\uffff]', '', 'g')) end;
+        else length(regexp_replace(a, E'[\\u0001-\\uffff]', '', 'g')) end;
     end if;
   else                                                                  -- current_time
     kind := 2;
@@ -2895,15 +2895,15 @@ declare
   quoted text := to_json(val)::text;
 begin
   quoted := substr(quoted, 2, length(quoted) - 2);
-  if quoted ~ '[^ -~]|[\x7f"''&+<>`]' then
+  if quoted ~ '[^ -~]|["''&+<>`]' then
     select string_agg(case
         when c in ('"', '''', '&', '+', '<', '>', '`') or ascii(c) = 127 or ascii(c) between 128 and 65535
-          then '\u' || lpad(upper(to_hex(ascii(c))), 4, '0')
+          then E'\\u' || lpad(upper(to_hex(ascii(c))), 4, '0')
         when ascii(c) > 65535
-          then '\u' || upper(to_hex(55296 + ((ascii(c) - 65536) >> 10))) || '\u' || upper(to_hex(56320 + ((ascii(c) - 65536) & 1023)))
+          then E'\\u' || upper(to_hex(55296 + ((ascii(c) - 65536) >> 10))) || E'\\u' || upper(to_hex(56320 + ((ascii(c) - 65536) & 1023)))
         else c end, '' order by n)
       into quoted
-      from regexp_split_to_table(replace(quoted, '\"', '"'), '') with ordinality as x (c, n);
+      from regexp_split_to_table(replace(quoted, E'\\"', '"'), '') with ordinality as x (c, n);
   end if;
   return '"' || coalesce(quoted, '') || '"';
 end
@@ -2922,14 +2922,14 @@ begin
   if trimmed ~ '^[+-]?[0-9]+$' then
     kind := 2;
     num := trimmed::bigint;
-  elsif trimmed ~* '^[+-]?([0-9][0-9,]*\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$' or trimmed ~* '^([+-]?infinity|nan)$' then
+  elsif trimmed ~* '^[+-]?([0-9][0-9,]*[.]?[0-9]*|[.][0-9]+)(e[+-]?[0-9]+)?$' or trimmed ~* '^([+-]?infinity|nan)$' then
     kind := 3;
     num := replace(replace(trimmed, ',', '')::float8::text, 'e', 'E');
   end if;
 end
 $function$;
 
-create or replace function holdfast.script_run(tenant text, code integer[], kinds integer[], vals text[], keys text[], lock_keys text[], lock_writes boolean[], lock_ephemeral_keys text[], lock_ephemeral_writes boolean[], plan_names text[], plan_modes integer[], lock_wait_ms integer, timeout_ms integer, in_transaction boolean, OUT reason text, OUT detail text, OUT at integer, OUT answer integer, OUT key text, OUT value text, OUT revision bigint, OUT expires_at bigint, OUT modified_at bigint, OUT items text)
+create or replace function holdfast.script_run(tenant text, code integer[], kinds integer[], vals text[], keys text[], lock_names text[], lock_modes integer[], lock_wait_ms integer, timeout_ms integer, in_transaction boolean, OUT reason text, OUT detail text, OUT at integer, OUT answer integer, OUT key text, OUT value text, OUT revision bigint, OUT expires_at bigint, OUT modified_at bigint, OUT items text)
  RETURNS record
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2972,26 +2972,31 @@ declare
   done boolean;
   found_key integer;
   listing text;
-  deadline timestamptz := clock_timestamp() + timeout_ms * interval '1 millisecond';
+  started timestamptz := clock_timestamp();
+  deadline timestamptz := started + timeout_ms * interval '1 millisecond';
+  -- 0 would be no limit.
+  wait integer := greatest(1, least(lock_wait_ms, timeout_ms));
+  waited integer;
+  persistent integer := 0;                 -- locks: the persistent ones come first
   old_wait text := current_setting('lock_timeout');
   failure text;
 begin
   answer := 0;
   begin
-    perform set_config('lock_timeout', greatest(1, least(lock_wait_ms, timeout_ms))::text, true);
-    if plan_names is not null then
-      for i in 1..cardinality(plan_names) loop
-        if plan_modes[i] & 4 > 0 then
-          perform "holdfast".key_guard(tenant, plan_modes[i] & 2 > 0, plan_names[i]);
+    perform set_config('lock_timeout', wait::text, true);
+    kinds := array_replace(kinds, -1, null);
+
+    if lock_names is not null then
+      for i in 1..cardinality(lock_names) loop
+        if lock_modes[i] & 2 = 0 then persistent := i; end if;
+        if lock_modes[i] & 4 > 0 then
+          perform "holdfast".key_guard(tenant, lock_modes[i] & 2 > 0, lock_names[i]);
         else
-          perform "holdfast".key_lock(tenant, plan_modes[i] & 2 > 0, plan_names[i : i], array[plan_modes[i] & 1 > 0]);
+          perform "holdfast".key_lock(tenant, lock_modes[i] & 2 > 0, lock_names[i : i], array[lock_modes[i] & 1 > 0]);
         end if;
+        waited := extract(epoch from clock_timestamp() - started) * 1000;
+        if waited > 1 then perform set_config('lock_timeout', greatest(1, wait - waited)::text, true); end if;
       end loop;
-    else
-      if lock_keys is not null then perform "holdfast".key_lock(tenant, false, lock_keys, lock_writes); end if;
-      if lock_ephemeral_keys is not null then
-        perform "holdfast".key_lock(tenant, true, lock_ephemeral_keys, lock_ephemeral_writes);
-      end if;
     end if;
 
     loop
@@ -3552,8 +3557,12 @@ begin
       end if;
     end loop;
 
-    if lock_keys is not null then perform "holdfast".key_unlock_unwritten(tenant, false, lock_keys); end if;
-    if lock_ephemeral_keys is not null then perform "holdfast".key_unlock_unwritten(tenant, true, lock_ephemeral_keys); end if;
+    if lock_names is not null then
+      if persistent > 0 then perform "holdfast".key_unlock_unwritten(tenant, false, lock_names[1 : persistent]); end if;
+      if persistent < cardinality(lock_names) then
+        perform "holdfast".key_unlock_unwritten(tenant, true, lock_names[persistent + 1 : cardinality(lock_names)]);
+      end if;
+    end if;
     perform set_config('lock_timeout', old_wait, true);
 
     if from_register and kinds[1] < 5 then
