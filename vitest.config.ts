@@ -33,7 +33,14 @@ export default defineConfig({
     // Two cores: more workers only make time-bound tests late.
     maxWorkers: 2,
     projects: [
-      { test: { ...common, name: 'unit', include: ['src/**/*.test.ts'], testTimeout: 10_000 } },
+      {
+        test: {
+          ...common,
+          name: 'unit',
+          include: ['src/**/*.test.ts', 'test/histories/**/*.test.ts'],
+          testTimeout: 10_000,
+        },
+      },
       onServer('support', ['test/support/*.test.ts']),
       onServer('conformance', ['test/conformance/**/*.test.ts']),
       // Installs Prisma first, in a folder of its own.

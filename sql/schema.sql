@@ -4,7 +4,7 @@ create schema holdfast;
 
 create sequence holdfast.audit_id_seq as bigint start 1 increment 1 cache 1;
 
-create sequence holdfast.ephemeral_epoch_seq as bigint start 0 increment 1 cache 1;
+create sequence holdfast.ephemeral_epoch_seq as bigint start 1 increment 1 cache 1;
 
 create sequence holdfast.ephemeral_key_place_seq as bigint start 1 increment 1 cache 1;
 
@@ -103,7 +103,7 @@ create unlogged table holdfast.ephemeral_key_change (
   key text collate "C" not null,
   value bytea,
   constraint ephemeral_key_change_pkey PRIMARY KEY (place)
-);
+) with (vacuum_truncate=false);
 
 create unlogged table holdfast.ephemeral_key_log (
   only_row boolean not null default true,
@@ -125,7 +125,7 @@ create unlogged table holdfast.ephemeral_key_value (
   key text collate "C" not null,
   value bytea not null,
   constraint ephemeral_key_value_pkey PRIMARY KEY (tenant, key)
-);
+) with (fillfactor=80, vacuum_truncate=false);
 
 create table holdfast.id_range (
   first_id bigint not null,
@@ -185,7 +185,7 @@ create table holdfast.key_change (
   key text collate "C" not null,
   value bytea, -- null where the key is absent from then on
   constraint key_change_pkey PRIMARY KEY (place)
-);
+) with (vacuum_truncate=false);
 
 create table holdfast.key_hold (
   id bigint not null,
@@ -219,7 +219,7 @@ create table holdfast.key_value (
   key text collate "C" not null,
   value bytea not null,
   constraint key_value_pkey PRIMARY KEY (tenant, key)
-) with (fillfactor=80);
+) with (fillfactor=80, vacuum_truncate=false);
 
 create table holdfast.key_watcher (
   id uuid not null,
@@ -444,7 +444,7 @@ begin
   is_there := found;
 
   if seen.owner <> the_owner and seen.expires_at >= clock_timestamp() then
-    left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+    left_ms := date_part('epoch', seen.expires_at - clock_timestamp()) * 1000;
     if wait_ms is null or seen.waited_until > clock_timestamp() + least(wait_ms, 30000) * interval '1 millisecond' then
       return;
     end if;
@@ -457,7 +457,7 @@ begin
       return;
     end if;
     if seen.owner <> the_owner and seen.expires_at >= clock_timestamp() then
-      left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+      left_ms := date_part('epoch', seen.expires_at - clock_timestamp()) * 1000;
       -- Nothing is lost with a mark: whoever waits also looks.
       perform set_config('synchronous_commit', 'off', true);
       update "holdfast".lock l set waited_until = greatest(l.waited_until,
@@ -477,10 +477,10 @@ begin
           return;
         end if;
       else
-        -- Somebody may be making the row in a transaction that is open. There is no way to pass over that one but a wait
-        -- that is too short to notice.
+        -- Somebody may be making the row in a transaction that is open. There is no way to pass over that one but a short
+        -- wait: long enough for what an insert has to wait for otherwise, such as the table to grow.
         former_timeout := current_setting('lock_timeout');
-        perform set_config('lock_timeout', '1ms', true);
+        perform set_config('lock_timeout', '20ms', true);
         insert into "holdfast".lock (tenant, resource) values (the_tenant, the_resource) on conflict do nothing;
         is_there := not found;
         perform set_config('lock_timeout', former_timeout, true);
@@ -523,7 +523,7 @@ begin
     ends_at := seen.expires_at;
   end if;
   if seen.expires_at >= clock_timestamp() then
-    left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+    left_ms := date_part('epoch', seen.expires_at - clock_timestamp()) * 1000;
   end if;
 end
 $function$;
@@ -546,7 +546,7 @@ begin
   is_there := found;
 
   if seen.owner <> the_owner and seen.expires_at >= clock_timestamp() then
-    left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+    left_ms := date_part('epoch', seen.expires_at - clock_timestamp()) * 1000;
     if wait_ms is null or seen.waited_until > clock_timestamp() + least(wait_ms, 30000) * interval '1 millisecond' then
       return;
     end if;
@@ -559,7 +559,7 @@ begin
       return;
     end if;
     if seen.owner <> the_owner and seen.expires_at >= clock_timestamp() then
-      left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+      left_ms := date_part('epoch', seen.expires_at - clock_timestamp()) * 1000;
       -- Nothing is lost with a mark: whoever waits also looks.
       perform set_config('synchronous_commit', 'off', true);
       update "holdfast".lock_ephemeral l set waited_until = greatest(l.waited_until,
@@ -579,10 +579,10 @@ begin
           return;
         end if;
       else
-        -- Somebody may be making the row in a transaction that is open. There is no way to pass over that one but a wait
-        -- that is too short to notice.
+        -- Somebody may be making the row in a transaction that is open. There is no way to pass over that one but a short
+        -- wait: long enough for what an insert has to wait for otherwise, such as the table to grow.
         former_timeout := current_setting('lock_timeout');
-        perform set_config('lock_timeout', '1ms', true);
+        perform set_config('lock_timeout', '20ms', true);
         insert into "holdfast".lock_ephemeral (tenant, resource) values (the_tenant, the_resource) on conflict do nothing;
         is_there := not found;
         perform set_config('lock_timeout', former_timeout, true);
@@ -625,7 +625,7 @@ begin
     ends_at := seen.expires_at;
   end if;
   if seen.expires_at >= clock_timestamp() then
-    left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+    left_ms := date_part('epoch', seen.expires_at - clock_timestamp()) * 1000;
   end if;
 end
 $function$;
@@ -708,6 +708,7 @@ create or replace function holdfast.create_sequence(tenant text, name text, init
  RETURNS record
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
 AS $function$
 begin
   -- Again if it is deleted between the two statements.
@@ -729,6 +730,7 @@ create or replace function holdfast.draw_values(tenant text, name text, count bi
  RETURNS record
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
 AS $function$
 declare
   own_id bigint;
@@ -1140,7 +1142,7 @@ begin
   if found then return; end if;
   perform set_config('synchronous_commit', 'on', true)
     where current_setting('synchronous_commit') in ('off', 'local');
-  epoch := nextval('"holdfast"."ephemeral_epoch_seq"');
+  epoch := nextval('"holdfast"."ephemeral_epoch_seq"') - 1;
   if epoch > 0 then perform setval('"holdfast"."ephemeral_key_place_seq"', epoch << 40); end if;
   insert into "holdfast".ephemeral_key_log (epoch, trimmed_to) values (epoch, epoch << 40);
 end
@@ -1160,7 +1162,7 @@ begin
     update "holdfast".lock l set expires_at = clock_timestamp() + lease_ms * interval '1 millisecond'
     where l.tenant = the_tenant and l.resource = the_resource
     returning l.expires_at into ends_at;
-    left_ms := extract(epoch from ends_at - clock_timestamp()) * 1000;
+    left_ms := date_part('epoch', ends_at - clock_timestamp()) * 1000;
     if ends_at < seen.expires_at and seen.waited_until >= clock_timestamp() then
       perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', "holdfast".lock_topic('persistent', the_tenant, the_resource));
     end if;
@@ -1182,7 +1184,7 @@ begin
     update "holdfast".lock_ephemeral l set expires_at = clock_timestamp() + lease_ms * interval '1 millisecond'
     where l.tenant = the_tenant and l.resource = the_resource
     returning l.expires_at into ends_at;
-    left_ms := extract(epoch from ends_at - clock_timestamp()) * 1000;
+    left_ms := date_part('epoch', ends_at - clock_timestamp()) * 1000;
     if ends_at < seen.expires_at and seen.waited_until >= clock_timestamp() then
       perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', "holdfast".lock_topic('ephemeral', the_tenant, the_resource));
     end if;
@@ -1257,11 +1259,14 @@ $function$;
 
 create or replace function holdfast.key_bucket(tenant text, ephemeral boolean, bucket text, as_of_ms bigint)
  RETURNS TABLE(key text, value bytea, revision bigint, expires_at timestamp with time zone, modified_at timestamp with time zone)
- LANGUAGE sql
+ LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  select * from "holdfast".key_range(tenant, ephemeral, bucket || '/', false, as_of_ms)
+#variable_conflict use_column
+begin
+  return query select r.* from "holdfast".key_range(key_bucket.tenant, key_bucket.ephemeral, key_bucket.bucket || '/', false, key_bucket.as_of_ms) r;
+end
 $function$;
 
 create or replace function holdfast.key_bucket_lock(tenant text, ephemeral boolean, bucket text)
@@ -1278,6 +1283,8 @@ create or replace function holdfast.key_changes(tenant text, ephemeral boolean, 
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -1425,17 +1432,19 @@ begin
 end
 $function$;
 
-create or replace function holdfast.key_delete_many(tenant text, ephemeral boolean, keys text[], if_revisions bigint[])
+create or replace function holdfast.key_delete_many(tenant text, ephemeral boolean, items json)
  RETURNS TABLE(item bigint, done boolean, revision bigint)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 declare
-  i bigint;
+  i record;
 begin
-  for i in select n.i from unnest(keys) with ordinality as n (key, i) order by n.key collate "C", n.i loop
-    return query select i, d.done, d.revision from "holdfast".key_delete(tenant, ephemeral, keys[i], null, if_revisions[i]) d;
+  for i in select x.* from rows from (json_to_recordset(items) as (k text, ir bigint)) with ordinality x (k, ir, o)
+    order by x.k collate "C", x.o
+  loop
+    return query select i.o, d.done, d.revision from "holdfast".key_delete(tenant, ephemeral, i.k, null, i.ir) d;
   end loop;
 end
 $function$;
@@ -1635,11 +1644,11 @@ begin
     case when cardinality(parts) > 1 then array_to_string(trim_array(parts, 1), '/') end));
   if ephemeral then
   perform from "holdfast".ephemeral_key_value k
-  where k.tenant = key_guard.tenant and k.key >= bucket_or_prefix and (high is null or k.key < high)
+  where k.tenant = key_guard.tenant and k.key >= bucket_or_prefix and k.key < high
   order by k.key for share;
   else
   perform from "holdfast".key_value k
-  where k.tenant = key_guard.tenant and k.key >= bucket_or_prefix and (high is null or k.key < high)
+  where k.tenant = key_guard.tenant and k.key >= bucket_or_prefix and k.key < high
   order by k.key for share;
   end if;
 end
@@ -1774,6 +1783,8 @@ create or replace function holdfast.key_page(tenant text, ephemeral boolean, low
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -1781,11 +1792,12 @@ declare
   at timestamptz := to_timestamp((at_ms + 1) / 1000.0);
   live timestamptz := to_timestamp(at_ms / 1000.0);
 begin
+  if high is null then high := "holdfast".key_prefix_end(''); end if;
   if ephemeral then
   if at_ms is null then
     return query with page as (
       select k.key, k.value, k.revision, k.expires_at, k.modified_at from "holdfast".ephemeral_key_value k
-      where k.tenant = key_page.tenant and k.key >= low and not (above and k.key = low) and (high is null or k.key < high)
+      where k.tenant = key_page.tenant and k.key >= low and not (above and k.key = low) and k.key < high
         and (depth is null or strpos(substr(k.key, depth + 1), '/') = 0)
         and not k.deleted and (k.expires_at > clock_timestamp()) is not false
       order by k.key limit max_rows
@@ -1807,7 +1819,7 @@ begin
           order by c.revision desc, c.place desc limit 1)
         limit 1
       ) x
-      where k.tenant = key_page.tenant and k.key >= low and not (above and k.key = low) and (high is null or k.key < high)
+      where k.tenant = key_page.tenant and k.key >= low and not (above and k.key = low) and k.key < high
         and (depth is null or strpos(substr(k.key, depth + 1), '/') = 0)
         and not x.gone and (x.expires_at > live) is not false
       order by k.key limit max_rows;
@@ -1816,7 +1828,7 @@ begin
   if at_ms is null then
     return query with page as (
       select k.key, k.value, k.revision, k.expires_at, k.modified_at from "holdfast".key_value k
-      where k.tenant = key_page.tenant and k.key >= low and not (above and k.key = low) and (high is null or k.key < high)
+      where k.tenant = key_page.tenant and k.key >= low and not (above and k.key = low) and k.key < high
         and (depth is null or strpos(substr(k.key, depth + 1), '/') = 0)
         and not k.deleted and (k.expires_at > clock_timestamp()) is not false
       order by k.key limit max_rows
@@ -1838,7 +1850,7 @@ begin
           order by c.revision desc, c.place desc limit 1)
         limit 1
       ) x
-      where k.tenant = key_page.tenant and k.key >= low and not (above and k.key = low) and (high is null or k.key < high)
+      where k.tenant = key_page.tenant and k.key >= low and not (above and k.key = low) and k.key < high
         and (depth is null or strpos(substr(k.key, depth + 1), '/') = 0)
         and not x.gone and (x.expires_at > live) is not false
       order by k.key limit max_rows;
@@ -1849,11 +1861,14 @@ $function$;
 
 create or replace function holdfast.key_prefix(tenant text, ephemeral boolean, prefix text, as_of_ms bigint)
  RETURNS TABLE(key text, value bytea, revision bigint, expires_at timestamp with time zone, modified_at timestamp with time zone)
- LANGUAGE sql
+ LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  select * from "holdfast".key_range(tenant, ephemeral, prefix, true, as_of_ms)
+#variable_conflict use_column
+begin
+  return query select r.* from "holdfast".key_range(key_prefix.tenant, key_prefix.ephemeral, key_prefix.prefix, true, key_prefix.as_of_ms) r;
+end
 $function$;
 
 create or replace function holdfast.key_prefix_end(prefix text)
@@ -1870,7 +1885,8 @@ begin
     -- 55296 to 57343 are surrogates, which are no characters.
     if last < 1114111 then return left(prefix, count - 1) || chr(case last when 55295 then 57344 else last + 1 end); end if;
   end loop;
-  return null;
+  -- Above every key, which has 1,024 bytes at most.
+  return repeat(chr(1114111), 257);
 end
 $function$;
 
@@ -1878,6 +1894,8 @@ create or replace function holdfast.key_range(tenant text, ephemeral boolean, pr
  RETURNS TABLE(key text, value bytea, revision bigint, expires_at timestamp with time zone, modified_at timestamp with time zone)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -1887,7 +1905,7 @@ begin
   if ephemeral then
   if as_of_ms is null then
     return query select k.key, k.value, k.revision, k.expires_at, k.modified_at from "holdfast".ephemeral_key_value k
-      where k.tenant = key_range.tenant and k.key >= prefix and (high is null or k.key < high)
+      where k.tenant = key_range.tenant and k.key >= prefix and k.key < high
         and (deep or strpos(substr(k.key, skip), '/') = 0)
         and not k.deleted and (k.expires_at > clock_timestamp()) is not false
       order by k.key;
@@ -1898,7 +1916,7 @@ begin
         where c.tenant = k.tenant and c.key = k.key and not c.norev and c.changed_at < to_timestamp((as_of_ms + 1) / 1000.0)
         order by c.revision desc, c.place desc limit 1
       ) x
-      where k.tenant = key_range.tenant and k.key >= prefix and (high is null or k.key < high)
+      where k.tenant = key_range.tenant and k.key >= prefix and k.key < high
         and (deep or strpos(substr(k.key, skip), '/') = 0)
         and x.value is not null and (x.expires_at > to_timestamp(as_of_ms / 1000.0)) is not false
       order by k.key;
@@ -1906,7 +1924,7 @@ begin
   else
   if as_of_ms is null then
     return query select k.key, k.value, k.revision, k.expires_at, k.modified_at from "holdfast".key_value k
-      where k.tenant = key_range.tenant and k.key >= prefix and (high is null or k.key < high)
+      where k.tenant = key_range.tenant and k.key >= prefix and k.key < high
         and (deep or strpos(substr(k.key, skip), '/') = 0)
         and not k.deleted and (k.expires_at > clock_timestamp()) is not false
       order by k.key;
@@ -1917,7 +1935,7 @@ begin
         where c.tenant = k.tenant and c.key = k.key and not c.norev and c.changed_at < to_timestamp((as_of_ms + 1) / 1000.0)
         order by c.revision desc, c.place desc limit 1
       ) x
-      where k.tenant = key_range.tenant and k.key >= prefix and (high is null or k.key < high)
+      where k.tenant = key_range.tenant and k.key >= prefix and k.key < high
         and (deep or strpos(substr(k.key, skip), '/') = 0)
         and x.value is not null and (x.expires_at > to_timestamp(as_of_ms / 1000.0)) is not false
       order by k.key;
@@ -1952,84 +1970,102 @@ begin
   if ephemeral then
   loop
     select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into r, x, m, e, d, n, v
-    from "holdfast".ephemeral_key_value k where k.tenant = key_set.tenant and k.key = key_set.key for no key update;
-    exit when found;
-    if if_present or if_value <> '' or if_revision <> -1 then
+    from "holdfast".ephemeral_key_value k where k.tenant = key_set.tenant and k.key = key_set.key;
+    -- Where time decides, it is read under the row's lock. Otherwise what was seen is checked by the update, and a refusal
+    -- locks and writes nothing.
+    if e is not null or ttl_ms > 0 then
+      select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into r, x, m, e, d, n, v
+      from "holdfast".ephemeral_key_value k where k.tenant = key_set.tenant and k.key = key_set.key for no key update;
+    end if;
+    if r is null then
+      if if_present or if_value <> '' or if_revision <> -1 then
+        done := false;
+        revision := -1;
+        return;
+      end if;
+      perform "holdfast".enter_key_buckets(tenant, ephemeral, key);
+      insert into "holdfast".ephemeral_key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
+      values (-1, pg_current_xact_id(), '-infinity', true, true, key_set.tenant, key_set.key, '') on conflict do nothing;
+      continue;
+    end if;
+    -- Also says that places are about to be drawn.
+    at := case when pg_advisory_xact_lock_shared(hashtext('holdfast ephemeral_keys ' || 'holdfast'),
+      floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+    if if_revision <> r or if_absent and not d and (e > at) is not false or if_present and (d or e <= at)
+      or if_value <> (case when d or e <= at then '' else v end) then
       done := false;
-      revision := -1;
+      revision := r;
+      if not d and (e > at) is not false then
+        value_now := v;
+        expires_at := e;
+        modified_at := m;
+      end if;
       return;
     end if;
-    perform "holdfast".enter_key_buckets(tenant, ephemeral, key);
-    insert into "holdfast".ephemeral_key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
-    values (-1, pg_current_xact_id(), '-infinity', true, true, key_set.tenant, key_set.key, '') on conflict do nothing;
+    revision := case when r >= 0 then r + 1 when ephemeral then "holdfast".ephemeral_epoch() << 40 else 0 end;
+    modified_at := greatest(at, m);
+    if ttl_ms > 0 then expires_at := at + ttl_ms * interval '1 millisecond'; end if;
+    update "holdfast".ephemeral_key_value k set xid = pg_current_xact_id(), modified_at = key_set.modified_at, revision = key_set.revision,
+      expires_at = key_set.expires_at, deleted = false, norev = key_set.norev is true, value = key_set.value
+    where k.tenant = key_set.tenant and k.key = key_set.key and k.revision = r and k.xid = x;
+    exit when found;
   end loop;
-  -- Also says that places are about to be drawn.
-  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast ephemeral_keys ' || 'holdfast'),
-    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
-  if if_revision <> r or if_absent and not d and (e > at) is not false or if_present and (d or e <= at)
-    or if_value <> (case when d or e <= at then '' else v end) then
-    done := false;
-    revision := r;
-    if not d and (e > at) is not false then
-      value_now := v;
-      expires_at := e;
-      modified_at := m;
-    end if;
-    return;
-  end if;
   -- Of several values that a transaction gives a key, only the last is part of the history.
   if x = pg_current_xact_id() and not n then
     update "holdfast".ephemeral_key_change c set norev = true
     where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = r and c.xid = x and not c.norev;
   end if;
-  revision := case when r >= 0 then r + 1 when ephemeral then "holdfast".ephemeral_epoch() << 40 else 0 end;
-  modified_at := greatest(at, m);
-  if ttl_ms > 0 then expires_at := at + ttl_ms * interval '1 millisecond'; end if;
-  update "holdfast".ephemeral_key_value k set xid = pg_current_xact_id(), modified_at = key_set.modified_at, revision = key_set.revision,
-    expires_at = key_set.expires_at, deleted = false, norev = key_set.norev is true, value = key_set.value
-  where k.tenant = key_set.tenant and k.key = key_set.key;
   insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
   values (nextval('"holdfast".ephemeral_key_place_seq'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
     key_set.expires_at, 'set', key_set.norev is true, key_set.tenant, key_set.key, key_set.value);
   else
   loop
     select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into r, x, m, e, d, n, v
-    from "holdfast".key_value k where k.tenant = key_set.tenant and k.key = key_set.key for no key update;
-    exit when found;
-    if if_present or if_value <> '' or if_revision <> -1 then
+    from "holdfast".key_value k where k.tenant = key_set.tenant and k.key = key_set.key;
+    -- Where time decides, it is read under the row's lock. Otherwise what was seen is checked by the update, and a refusal
+    -- locks and writes nothing.
+    if e is not null or ttl_ms > 0 then
+      select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into r, x, m, e, d, n, v
+      from "holdfast".key_value k where k.tenant = key_set.tenant and k.key = key_set.key for no key update;
+    end if;
+    if r is null then
+      if if_present or if_value <> '' or if_revision <> -1 then
+        done := false;
+        revision := -1;
+        return;
+      end if;
+      perform "holdfast".enter_key_buckets(tenant, ephemeral, key);
+      insert into "holdfast".key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
+      values (-1, pg_current_xact_id(), '-infinity', true, true, key_set.tenant, key_set.key, '') on conflict do nothing;
+      continue;
+    end if;
+    -- Also says that places are about to be drawn.
+    at := case when pg_advisory_xact_lock_shared(hashtext('holdfast keys ' || 'holdfast'),
+      floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+    if if_revision <> r or if_absent and not d and (e > at) is not false or if_present and (d or e <= at)
+      or if_value <> (case when d or e <= at then '' else v end) then
       done := false;
-      revision := -1;
+      revision := r;
+      if not d and (e > at) is not false then
+        value_now := v;
+        expires_at := e;
+        modified_at := m;
+      end if;
       return;
     end if;
-    perform "holdfast".enter_key_buckets(tenant, ephemeral, key);
-    insert into "holdfast".key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
-    values (-1, pg_current_xact_id(), '-infinity', true, true, key_set.tenant, key_set.key, '') on conflict do nothing;
+    revision := case when r >= 0 then r + 1 when ephemeral then "holdfast".ephemeral_epoch() << 40 else 0 end;
+    modified_at := greatest(at, m);
+    if ttl_ms > 0 then expires_at := at + ttl_ms * interval '1 millisecond'; end if;
+    update "holdfast".key_value k set xid = pg_current_xact_id(), modified_at = key_set.modified_at, revision = key_set.revision,
+      expires_at = key_set.expires_at, deleted = false, norev = key_set.norev is true, value = key_set.value
+    where k.tenant = key_set.tenant and k.key = key_set.key and k.revision = r and k.xid = x;
+    exit when found;
   end loop;
-  -- Also says that places are about to be drawn.
-  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast keys ' || 'holdfast'),
-    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
-  if if_revision <> r or if_absent and not d and (e > at) is not false or if_present and (d or e <= at)
-    or if_value <> (case when d or e <= at then '' else v end) then
-    done := false;
-    revision := r;
-    if not d and (e > at) is not false then
-      value_now := v;
-      expires_at := e;
-      modified_at := m;
-    end if;
-    return;
-  end if;
   -- Of several values that a transaction gives a key, only the last is part of the history.
   if x = pg_current_xact_id() and not n then
     update "holdfast".key_change c set norev = true
     where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = r and c.xid = x and not c.norev;
   end if;
-  revision := case when r >= 0 then r + 1 when ephemeral then "holdfast".ephemeral_epoch() << 40 else 0 end;
-  modified_at := greatest(at, m);
-  if ttl_ms > 0 then expires_at := at + ttl_ms * interval '1 millisecond'; end if;
-  update "holdfast".key_value k set xid = pg_current_xact_id(), modified_at = key_set.modified_at, revision = key_set.revision,
-    expires_at = key_set.expires_at, deleted = false, norev = key_set.norev is true, value = key_set.value
-  where k.tenant = key_set.tenant and k.key = key_set.key;
   insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
   values (nextval('"holdfast".key_place_seq'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
     key_set.expires_at, 'set', key_set.norev is true, key_set.tenant, key_set.key, key_set.value);
@@ -2043,18 +2079,21 @@ begin
 end
 $function$;
 
-create or replace function holdfast.key_set_many(tenant text, ephemeral boolean, keys text[], vals bytea[], ttl_ms bigint[], if_absent boolean[], if_present boolean[], if_values bytea[], if_revisions bigint[], norev boolean[])
+create or replace function holdfast.key_set_many(tenant text, ephemeral boolean, items json)
  RETURNS TABLE(item bigint, done boolean, revision bigint, value_now bytea, expires_at timestamp with time zone, modified_at timestamp with time zone)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 declare
-  i bigint;
+  i record;
 begin
-  for i in select n.i from unnest(keys) with ordinality as n (key, i) order by n.key collate "C", n.i loop
-    return query select i, s.done, s.revision, s.value_now, s.expires_at, s.modified_at from "holdfast".key_set(tenant, ephemeral, keys[i],
-      vals[i], ttl_ms[i], if_absent[i], if_present[i], if_values[i], if_revisions[i], norev[i]) s;
+  for i in select x.* from rows from (json_to_recordset(items) as
+      (k text, v bytea, t bigint, a boolean, p boolean, iv bytea, ir bigint, n boolean)) with ordinality x (k, v, t, a, p, iv, ir, n, o)
+    order by x.k collate "C", x.o
+  loop
+    return query select i.o, s.done, s.revision, s.value_now, s.expires_at, s.modified_at
+      from "holdfast".key_set(tenant, ephemeral, i.k, i.v, i.t, i.a, i.p, i.iv, i.ir, i.n) s;
   end loop;
 end
 $function$;
@@ -2064,6 +2103,9 @@ create or replace function holdfast.key_sweep(ephemeral boolean, max_rows intege
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -2073,13 +2115,13 @@ declare
 begin
   if ephemeral then
   perform pg_advisory_xact_lock_shared(hashtext('holdfast ephemeral_keys ' || 'holdfast'), floor(date_part('epoch', at) / 60)::integer);
-  with past as (
-    select k.tenant, k.key from "holdfast".ephemeral_key_value k
-    where not k.deleted and k.expires_at is not null and k.expires_at <= at
-    order by k.expires_at limit max_rows for no key update skip locked
-  ), gone as (
-    update "holdfast".ephemeral_key_value k set deleted = true, value = '', xid = pg_current_xact_id() from past p
-    where k.tenant = p.tenant and k.key = p.key and k.expires_at <= at
+  -- By ctid, and further down by an array: with few keys in its statistics, a join would go through all of the table.
+  with gone as (
+    update "holdfast".ephemeral_key_value k set deleted = true, value = '', xid = pg_current_xact_id()
+    where k.expires_at <= at and k.ctid = any (array(
+      select e.ctid from "holdfast".ephemeral_key_value e
+      where not e.deleted and e.expires_at is not null and e.expires_at <= at
+      order by e.expires_at limit max_rows for no key update skip locked))
     returning k.tenant, k.key, k.revision, k.expires_at, k.modified_at
   ), logged as (
     insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key)
@@ -2093,13 +2135,13 @@ begin
   into swept, topics from logged l;
   else
   perform pg_advisory_xact_lock_shared(hashtext('holdfast keys ' || 'holdfast'), floor(date_part('epoch', at) / 60)::integer);
-  with past as (
-    select k.tenant, k.key from "holdfast".key_value k
-    where not k.deleted and k.expires_at is not null and k.expires_at <= at
-    order by k.expires_at limit max_rows for no key update skip locked
-  ), gone as (
-    update "holdfast".key_value k set deleted = true, value = '', xid = pg_current_xact_id() from past p
-    where k.tenant = p.tenant and k.key = p.key and k.expires_at <= at
+  -- By ctid, and further down by an array: with few keys in its statistics, a join would go through all of the table.
+  with gone as (
+    update "holdfast".key_value k set deleted = true, value = '', xid = pg_current_xact_id()
+    where k.expires_at <= at and k.ctid = any (array(
+      select e.ctid from "holdfast".key_value e
+      where not e.deleted and e.expires_at is not null and e.expires_at <= at
+      order by e.expires_at limit max_rows for no key update skip locked))
     returning k.tenant, k.key, k.revision, k.expires_at, k.modified_at
   ), logged as (
     insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key)
@@ -2122,6 +2164,9 @@ create or replace function holdfast.key_trim(ephemeral boolean, kept_days double
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -2154,13 +2199,13 @@ begin
         or kept_changes > 0 and exists (
           select from "holdfast".ephemeral_key_change n
           where n.tenant = o.tenant and n.key = o.key and not n.norev and (n.revision, n.place) > (o.revision, o.place)
-          order by n.revision, n.place offset kept_changes - 1 limit 1))
+          order by n.revision, n.place offset kept_changes limit 1))
       and not exists (
         select from "holdfast".key_hold h where h.ephemeral = key_trim.ephemeral and h.tenant = o.tenant
           and h.expires_at > clock_timestamp()
           and case when h.is_exact then not pg_visible_in_snapshot(next.xid, h.held) else next.changed_at > h.held_at end)
   ), gone as (
-    delete from "holdfast".ephemeral_key_change c using unneeded u where c.place = u.place returning c.place
+    delete from "holdfast".ephemeral_key_change c where c.place = any (array(select u.place from unneeded u)) returning c.place
   )
   select (select count(*) from batch), (select max(b.place) from batch b), (select max(g.place) from gone g)
   into looked, last_place, highest;
@@ -2189,13 +2234,13 @@ begin
         or kept_changes > 0 and exists (
           select from "holdfast".key_change n
           where n.tenant = o.tenant and n.key = o.key and not n.norev and (n.revision, n.place) > (o.revision, o.place)
-          order by n.revision, n.place offset kept_changes - 1 limit 1))
+          order by n.revision, n.place offset kept_changes limit 1))
       and not exists (
         select from "holdfast".key_hold h where h.ephemeral = key_trim.ephemeral and h.tenant = o.tenant
           and h.expires_at > clock_timestamp()
           and case when h.is_exact then not pg_visible_in_snapshot(next.xid, h.held) else next.changed_at > h.held_at end)
   ), gone as (
-    delete from "holdfast".key_change c using unneeded u where c.place = u.place returning c.place
+    delete from "holdfast".key_change c where c.place = any (array(select u.place from unneeded u)) returning c.place
   )
   select (select count(*) from batch), (select max(b.place) from batch b), (select max(g.place) from gone g)
   into looked, last_place, highest;
@@ -2467,6 +2512,7 @@ create or replace function holdfast.prune_sequence_requests(max_rows integer DEF
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
 AS $function$
   with past as (
     select r.sequence_id, r.key from "holdfast".sequence_request r where r.drawn_at < now() - interval '10 minutes'
@@ -2895,7 +2941,7 @@ declare
   quoted text := to_json(val)::text;
 begin
   quoted := substr(quoted, 2, length(quoted) - 2);
-  if quoted ~ '[^ -~]|["''&+<>`]' then
+  if quoted ~ E'[^ -~]|[\\x7f"''&+<>`]' then
     select string_agg(case
         when c in ('"', '''', '&', '+', '<', '>', '`') or ascii(c) = 127 or ascii(c) between 128 and 65535
           then E'\\u' || lpad(upper(to_hex(ascii(c))), 4, '0')

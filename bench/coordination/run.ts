@@ -56,8 +56,8 @@ const rates = new Map<string, number[]>()
 const cellOf = (operation: string, lanes: number, { name }: Contender) => `${operation} ${lanes} ${name}`
 let from = 0
 for (let round = 0; round <= rounds; round += 1)
-  // Another begins in each round: what comes later finds a warmer machine.
   for (const operation of OPERATIONS)
+    // Another begins in each round: what comes later finds a warmer machine.
     for (const lanes of LANES)
       for (const contender of rotated(contenders, round)) {
         const run = contender.operations[operation]

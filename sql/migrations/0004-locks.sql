@@ -75,7 +75,7 @@ begin
   is_there := found;
 
   if seen.owner <> the_owner and seen.expires_at >= clock_timestamp() then
-    left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+    left_ms := date_part('epoch', seen.expires_at - clock_timestamp()) * 1000;
     if wait_ms is null or seen.waited_until > clock_timestamp() + least(wait_ms, 30000) * interval '1 millisecond' then
       return;
     end if;
@@ -88,7 +88,7 @@ begin
       return;
     end if;
     if seen.owner <> the_owner and seen.expires_at >= clock_timestamp() then
-      left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+      left_ms := date_part('epoch', seen.expires_at - clock_timestamp()) * 1000;
       -- Nothing is lost with a mark: whoever waits also looks.
       perform set_config('synchronous_commit', 'off', true);
       update :schema.$lock$ l set waited_until = greatest(l.waited_until,
@@ -108,10 +108,10 @@ begin
           return;
         end if;
       else
-        -- Somebody may be making the row in a transaction that is open. There is no way to pass over that one but a wait
-        -- that is too short to notice.
+        -- Somebody may be making the row in a transaction that is open. There is no way to pass over that one but a short
+        -- wait: long enough for what an insert has to wait for otherwise, such as the table to grow.
         former_timeout := current_setting('lock_timeout');
-        perform set_config('lock_timeout', '1ms', true);
+        perform set_config('lock_timeout', '20ms', true);
         insert into :schema.$lock$ (tenant, resource) values (the_tenant, the_resource) on conflict do nothing;
         is_there := not found;
         perform set_config('lock_timeout', former_timeout, true);
@@ -154,7 +154,7 @@ begin
     ends_at := seen.expires_at;
   end if;
   if seen.expires_at >= clock_timestamp() then
-    left_ms := extract(epoch from seen.expires_at - clock_timestamp()) * 1000;
+    left_ms := date_part('epoch', seen.expires_at - clock_timestamp()) * 1000;
   end if;
 end
 $body$
@@ -174,7 +174,7 @@ begin
     update :schema.$lock$ l set expires_at = clock_timestamp() + lease_ms * interval '1 millisecond'
     where l.tenant = the_tenant and l.resource = the_resource
     returning l.expires_at into ends_at;
-    left_ms := extract(epoch from ends_at - clock_timestamp()) * 1000;
+    left_ms := date_part('epoch', ends_at - clock_timestamp()) * 1000;
     if ends_at < seen.expires_at and seen.waited_until >= clock_timestamp() then
       perform pg_notify(:hint_channel, :schema.lock_topic('$durability$', the_tenant, the_resource));
     end if;
@@ -264,8 +264,12 @@ $function$;
 
 -- Refuses to go on, by HF010, unless the lock was granted with `token` and its lease is not over: for the transaction that
 -- makes a guarded write. Until that transaction ends nobody else is granted the lock, also if its lease passes.
-create function :schema.assert_lock(resource text, token bigint, tenant text default '', durability text default 'persistent')
-returns void
+create function :schema.assert_lock(
+  resource text,
+  token bigint,
+  tenant text default '',
+  durability text default 'persistent'
+) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off as $function$
 declare
   held_until timestamptz;

@@ -32,6 +32,8 @@ create table :schema.sequence_request (
 create index sequence_request_place_idx on :schema.sequence_request (sequence_id, place);
 create index sequence_request_drawn_idx on :schema.sequence_request (drawn_at);
 
+-- Functions here do without sequential scans: a session keeps the plans that it made while the tables were empty.
+
 -- Creates a sequence. `is_new` is false if there was one of the name: then that one is given, as it is.
 create function :schema.create_sequence(
   tenant text,
@@ -42,7 +44,7 @@ create function :schema.create_sequence(
   out is_new boolean,
   out known :schema.sequence
 ) returns record
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $function$
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off as $function$
 begin
   -- Again if it is deleted between the two statements.
   loop
@@ -78,7 +80,7 @@ create function :schema.draw_values(
   out increment bigint,
   out available bigint
 ) returns record
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $function$
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off as $function$
 declare
   own_id bigint;
   own_place bigint;
@@ -171,7 +173,7 @@ $function$;
 
 -- Deletes up to `max_rows` requests that are too old to count. Returns how many went.
 create function :schema.prune_sequence_requests(max_rows integer default 1000) returns integer
-language sql volatile security definer set search_path = pg_catalog, pg_temp as $function$
+language sql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $function$
   with past as (
     select r.sequence_id, r.key from :schema.sequence_request r where r.drawn_at < now() - interval '10 minutes'
     order by r.drawn_at limit max_rows for update skip locked

@@ -166,7 +166,7 @@ declare
   quoted text := to_json(val)::text;
 begin
   quoted := substr(quoted, 2, length(quoted) - 2);
-  if quoted ~ '[^ -~]|["''&+<>`]' then
+  if quoted ~ E'[^ -~]|[\\x7f"''&+<>`]' then
     select string_agg(case
         when c in ('"', '''', '&', '+', '<', '>', '`') or ascii(c) = 127 or ascii(c) between 128 and 65535
           then E'\\u' || lpad(upper(to_hex(ascii(c))), 4, '0')

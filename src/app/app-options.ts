@@ -59,11 +59,17 @@ export interface AppOptions {
    *
    * `effectDays`: how long an effect that happened, or did not, is known: 0 to 36,525, default 365. Asked for later, it is
    * called again; one in doubt is kept until it is decided.
+   *
+   * `keyDays`: how long a value of a key stays in the history after the next one: 0 to 36,525, default 30; 0 is for ever.
+   * `keyChanges`: how many changes of a key are kept behind the newest at most; default 0, which is any number. What live
+   * holds read is kept, and everything for an hour. Ephemeral keys keep 16.
    */
   readonly retention?: {
     readonly completedDays?: number | undefined
     readonly cancelledDays?: number | undefined
     readonly effectDays?: number | undefined
+    readonly keyDays?: number | undefined
+    readonly keyChanges?: number | undefined
   }
   /**
    * True behind a transaction pooler such as pgbouncer: nothing is prepared or listened to, and jobs start at

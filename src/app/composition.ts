@@ -68,6 +68,8 @@ export function compose(options: AppOptions): Composition {
       completedDays: days('completedDays', limits.completedRetentionDays),
       cancelledDays: days('cancelledDays', limits.cancelledRetentionDays),
       effectDays: days('effectDays', limits.effectRetentionDays),
+      keyDays: days('keyDays', limits.keyRetentionDays),
+      keyChanges: days('keyChanges', limits.keyRetentionChanges),
     },
   }
   if (faults.length > 0) throw new CompositionError({ faults })

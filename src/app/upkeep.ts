@@ -5,6 +5,7 @@ import { type Database, run, runOne } from '../driver/operation.ts'
 import type { AnyJob } from '../jobs/define-job.ts'
 import { defineJobs } from '../jobs/sql/define-jobs.ts'
 import { ensurePartitions } from '../jobs/sql/ensure-partitions.ts'
+import { sweepExpiredKeys } from '../keys/prune-keys.ts'
 import { requireVersion } from '../migrations/migrate.ts'
 import { prune, type Retention } from '../worker/maintenance/pruner.ts'
 
@@ -40,10 +41,11 @@ export class Upkeep {
     await this.#covering
   }
 
-  /** One round: cheap, may this release go on? And rarely partitions ahead of need, and what is past its retention. */
+  /** One round: cheap, may this release go on? It marks expired keys. And rarely partitions ahead of need, and what is past its retention. */
   async round(): Promise<void> {
     const { driver, database, retention } = this.#options
     await requireVersion(driver, database.schema)
+    await sweepExpiredKeys(database)
     this.#rounds += 1
     if (this.#rounds % PRUNE_EVERY !== 1) return
     await this.#cover()

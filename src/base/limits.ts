@@ -221,7 +221,7 @@ export const limits = {
     ...ms,
     default: MINUTE,
     min: 1,
-    max: 30 * DAY,
+    max: 24 * DAY,
     description: 'How long a hold keeps the history that it needs, unless it is renewed.',
   },
   keyRetentionDays: {

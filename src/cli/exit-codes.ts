@@ -12,6 +12,6 @@ export const exitCodes = {
   schema: 4,
   /** A worker gave up on a handler that does not return; it ended the rest cleanly. Start it again. */
   restart: 75,
-  /** Interrupted a third time: it ended at once; what ran is rescued when its lease is over. */
+  /** Interrupted a third time: it ended at once; what ran is rescued when its lease is over. A shell: while it read piped input. */
   interrupted: 130,
 } as const

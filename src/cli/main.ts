@@ -15,6 +15,12 @@ import { jobsMove } from './commands/jobs-move.ts'
 import { jobsPrune } from './commands/jobs-prune.ts'
 import { jobsRetry } from './commands/jobs-retry.ts'
 import { jobsShow } from './commands/jobs-show.ts'
+import { keysDelete } from './commands/keys-delete.ts'
+import { keysGet } from './commands/keys-get.ts'
+import { keysHistory } from './commands/keys-history.ts'
+import { keysList } from './commands/keys-list.ts'
+import { keysSet } from './commands/keys-set.ts'
+import { keysWatch } from './commands/keys-watch.ts'
 import { locksList } from './commands/locks-list.ts'
 import { locksRelease } from './commands/locks-release.ts'
 import { locksShow } from './commands/locks-show.ts'
@@ -65,6 +71,14 @@ const sequenceCommands = {
   list: sequencesList,
 }
 const lockCommands = { list: locksList, show: locksShow, release: locksRelease }
+const keyCommands = {
+  get: keysGet,
+  set: keysSet,
+  delete: keysDelete,
+  list: keysList,
+  history: keysHistory,
+  watch: keysWatch,
+}
 const queueCommands = { list: queuesList, pause: queuesPause, resume: queuesResume }
 
 // Maps, not objects: `holdfast constructor` is no command.
@@ -83,6 +97,7 @@ const groups = new Map<string, Group>([
       commands: new Map(Object.entries(effectCommands)),
     },
   ],
+  ['keys', { description: 'Read, set, list and watch keys', commands: new Map(Object.entries(keyCommands)) }],
   [
     'locks',
     {

@@ -67,6 +67,7 @@ export class Hints {
 
   /** Over a copy: who is woken may end its wait, or begin another. */
   #wake(waiting: ReadonlySet<() => void> | undefined): void {
-    for (const wake of [...(waiting ?? [])]) wake()
+    const now = [...(waiting ?? [])]
+    for (const wake of now) wake()
   }
 }

@@ -17,11 +17,9 @@ interface ParamTypes {
   json: string
   bytes: Uint8Array
   'text[]': readonly (string | null)[]
-  'bytes[]': readonly (Uint8Array | null)[]
-  'bool[]': readonly (boolean | null)[]
   'int2[]': readonly number[]
   'int4[]': readonly number[]
-  'int8[]': readonly (bigint | string | null)[]
+  'int8[]': readonly (bigint | string)[]
 }
 
 /** What a column of a PostgreSQL type becomes in TypeScript. */
@@ -131,7 +129,9 @@ export async function run<P extends Record<string, ParamType>, C extends Record<
   params: ParamValues<P>,
 ): Promise<readonly RowOf<C>[]> {
   const { text, name } = op.statement(db.schema)
-  const values = Object.keys(op.params).map((param) => encode((params as Record<string, unknown>)[param]))
+  const values = Object.keys(op.params).map((param) =>
+    encode(op.params[param] as ParamType, (params as Record<string, unknown>)[param]),
+  )
   const rows = await db.queryable.query(text, values, {
     ...(db.prepare ? { name } : {}),
     deadlineMs: op.deadlineMs ?? DEFAULT_DEADLINE_MS,
@@ -165,18 +165,16 @@ function castPlaceholder(position: number, type: ParamType): string {
   return `$${position}::text::${base.replace('bytes', 'bytea')}`
 }
 
-function encode(value: unknown): WireValue {
+function encode(type: ParamType, value: unknown): WireValue {
   if (value === null || value === undefined) return null
   if (value instanceof Uint8Array) return toHex(value)
-  if (Array.isArray(value)) return `{${value.map((item) => encodeItem(item)).join(',')}}`
+  if (Array.isArray(value)) {
+    return type.startsWith('text')
+      ? `{${value.map((item: string | null) => (item === null ? 'null' : `"${item.replace(/["\\]/g, '\\$&')}"`)).join(',')}}`
+      : `{${value.join(',')}}`
+  }
   if (value instanceof Date) return String(value.getTime())
   return String(value as string | number | bigint | boolean)
-}
-
-function encodeItem(item: string | number | bigint | boolean | Uint8Array | null): string {
-  if (item === null) return 'null'
-  if (typeof item === 'string') return `"${item.replace(/["\\]/g, '\\$&')}"`
-  return item instanceof Uint8Array ? `"\\${toHex(item)}"` : String(item)
 }
 
 /** As PostgreSQL reads `bytea`, whatever `bytea_output` says. */

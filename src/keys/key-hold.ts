@@ -43,7 +43,7 @@ export class KeyHold {
   }
 
   /**
-   * Has it live `leaseMs` from now, 1 ms to 30 days. Safe to repeat.
+   * Has it live `leaseMs` from now, 1 ms to 24 days. Safe to repeat.
    *
    * @returns False if it had run out or was released: take a new one.
    */

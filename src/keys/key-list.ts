@@ -34,13 +34,15 @@ export interface KeySelection {
     | undefined
 }
 
+/** What {@link Keys.list} takes. */
 export interface ListOptions extends ReadOptions, KeySelection {
   /** Keys of a page: 1 to 4,096. Default: 100. */
   readonly limit?: number | undefined
-  /** The cursor that the page before gave, with the same options. */
+  /** The cursor that the page before gave, with the same options. Default: the first page. */
   readonly cursor?: string | undefined
 }
 
+/** A page of keys. */
 export interface KeyPage {
   /** In the order of the keys' bytes in UTF-8. */
   readonly entries: readonly KeyEntry[]

@@ -32,8 +32,12 @@ export interface KeyConditions {
   readonly ifRevision?: bigint | undefined
 }
 
+/** What {@link Keys.set} takes. */
 export interface SetOptions extends KeyOptions, KeyConditions {
-  /** Milliseconds from now after which the key is absent: 1 to 36,525 days. Default: it does not expire, whatever it did before. */
+  /**
+   * Time from now, in milliseconds, after which the key is absent: 1 ms to 36,525 days. Default: it does not expire,
+   * whatever it did before.
+   */
   readonly ttlMs?: number | undefined
   /** Leave no trace of this value in the history once another comes. Its revision counts all the same. Default: false. */
   readonly norev?: boolean | undefined
@@ -45,8 +49,10 @@ export type KeyToSet = Omit<SetOptions, keyof KeyOptions> & {
   readonly value: string | Uint8Array
 }
 
+/** What {@link Keys.delete} takes. */
 export interface DeleteOptions extends KeyOptions, Pick<KeyConditions, 'ifValue' | 'ifRevision'> {}
 
+/** What every read takes. */
 export interface ReadOptions extends KeyOptions {
   /**
    * As it was at a time, to the end of that millisecond: exact for one key, once all transactions that were open then have
@@ -55,8 +61,9 @@ export interface ReadOptions extends KeyOptions {
   readonly asOf?: Date | KeyHold | undefined
 }
 
+/** What {@link Keys.get} takes. */
 export interface GetOptions extends ReadOptions {
-  /** The value that the key had at this revision, if it is kept. Not together with `asOf`. */
+  /** The value that the key had at this revision, if it is kept. Not together with `asOf`. Default: the newest. */
   readonly atRevision?: bigint | undefined
 }
 
@@ -130,8 +137,20 @@ export function checkTtl(field: string, value: unknown): bigint | null {
   return ttlMs === undefined ? null : BigInt(ttlMs)
 }
 
+/** What a set is sent with. */
+export interface CheckedSet {
+  readonly key: string
+  readonly value: Uint8Array
+  readonly ttlMs: bigint | null
+  readonly ifAbsent: boolean
+  readonly ifPresent: boolean
+  readonly ifValue: Uint8Array | null
+  readonly ifRevision: bigint | null
+  readonly norev: boolean
+}
+
 /** The parameters of a set; `at` is put before the names of fields. */
-export function checkSet(key: unknown, value: unknown, options: SetOptions, at = '') {
+export function checkSet(key: unknown, value: unknown, options: SetOptions, at = ''): CheckedSet {
   const { ifValue, ifRevision } = options
   return {
     key: checkKeyName(`${at}key`, key),

@@ -17,7 +17,7 @@ export function prefixRange(prefix: string): KeyRange {
 /** The keys directly in `bucket`: what stands before the last `/` of a key is its bucket. */
 export function bucketRange(bucket: string): KeyRange {
   const prefix = `${bucket}/`
-  return { ...prefixRange(prefix), depth: [...prefix].length }
+  return { ...prefixRange(prefix), depth: Array.from(prefix).length }
 }
 
 /** Compares as PostgreSQL does under `collate "C"`; JavaScript's own order differs beyond U+FFFF. */
@@ -59,7 +59,7 @@ const LAST = 0x10ffff
 
 /** The least text above all that start with `prefix`; `null` if there is none. */
 function endOfPrefix(prefix: string): string | null {
-  const points = [...prefix].map((char) => char.codePointAt(0) as number)
+  const points = Array.from(prefix, (char) => char.codePointAt(0) as number)
   for (let last = points.pop(); last !== undefined; last = points.pop()) {
     // 0xd800 to 0xdfff are halves of pairs, which are no characters.
     if (last < LAST) return String.fromCodePoint(...points, last === 0xd7ff ? 0xe000 : last + 1)

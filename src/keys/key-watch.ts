@@ -8,6 +8,7 @@ import { type Database, type Row, run, runOne } from '../driver/operation.ts'
 import { KeyEntry } from './key-entry.ts'
 import type { Space } from './key-options.ts'
 import type { KeyRange } from './key-range.ts'
+import { sweepKeys } from './sql/prune-keys.ts'
 import { endWatch, keepWatch, readChanges, startWatch } from './sql/watch-keys.ts'
 
 /**
@@ -71,6 +72,7 @@ const GAP_MAX_MS = 500
 const KEEP_MS = 60_000
 const KEEP_EVERY_MS = 20_000
 const RETRY_MS = 1000
+const SWEEP_AT_ONCE = 1000
 
 /** Changes of keys as they are committed: iterate over it. Ends when its signal aborts or you leave the loop. */
 export class KeyWatch implements AsyncIterable<KeyChange, void> {
@@ -168,6 +170,8 @@ export class KeyWatch implements AsyncIterable<KeyChange, void> {
     const { database, space, prefix } = this.#parts
     const ms = monotonicMs()
     await run(database, keepWatch, { watcher: this.#id, ...space, prefix, ms: KEEP_MS })
+    // Workers do it too; where there are none, those who watch hear of expired keys all the same.
+    await run(database, sweepKeys, { ephemeral: space.ephemeral, maxRows: SWEEP_AT_ONCE })
     this.#keptMs = ms
   }
 

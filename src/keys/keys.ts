@@ -10,6 +10,7 @@ import { KeyEntry } from './key-entry.ts'
 import { KeyHold } from './key-hold.ts'
 import { checkSelection, type KeyPage, type KeySelection, type ListOptions, listPage } from './key-list.ts'
 import {
+  type CheckedSet,
   checkBigint,
   checkKeyName,
   checkMoment,
@@ -68,6 +69,7 @@ export interface ExtendAnswer {
   readonly expiresAt: Date | null
 }
 
+/** What a key holds after `increment`. */
 export interface IncrementAnswer {
   readonly value: bigint
   readonly revision: bigint
@@ -82,22 +84,25 @@ export interface KeyRevision {
   readonly modifiedAt: Date
 }
 
+/** What {@link Keys.revisions} takes. */
 export interface RevisionsOptions extends KeyOptions {
   /** 1 to 4,096. Default: 100. */
   readonly limit?: number | undefined
-  /** Only revisions below this one: for the next page, that of the last one shown. */
+  /** Only revisions below this one: for the next page, that of the last one shown. Default: all. */
   readonly before?: bigint | undefined
 }
 
+/** What {@link Keys.hold} takes. */
 export interface HoldOptions extends Pick<KeyOptions, 'durability' | 'tenant'> {
-  /** Milliseconds until it ends unless it is renewed: 1 ms to 30 days. Default: 60,000. */
+  /** Time until it ends unless it is renewed, in milliseconds: 1 ms to 24 days. Default: 60,000. */
   readonly leaseMs?: number | undefined
   /** A moment of the past, by its time: as exact as reads as of a time. Default: this moment, exact over all keys. */
   readonly at?: Date | undefined
 }
 
+/** What {@link Keys.watch} takes. */
 export interface WatchOptions extends Pick<KeyOptions, 'durability' | 'tenant'> {
-  /** Ends the watch. */
+  /** Ends the watch. Default: it ends when the loop is left. */
   readonly signal?: AbortSignal | undefined
   /** Go on behind this place: that of the last change which you have dealt with. Default: from now on. */
   readonly from?: bigint | undefined
@@ -289,19 +294,9 @@ export class Keys {
   async setMany(items: readonly KeyToSet[], options: KeyOptions = {}): Promise<readonly SetAnswer[]> {
     checkBatch('items', items)
     const checked = items.map((item, index) => checkSet(item.key, item.value, item, `items[${index}].`))
-    const params = {
-      ...checkSpace(options),
-      keys: checked.map(({ key }) => key),
-      values: checked.map(({ value }) => value),
-      ttlMs: checked.map(({ ttlMs }) => ttlMs),
-      ifAbsent: checked.map(({ ifAbsent }) => ifAbsent),
-      ifPresent: checked.map(({ ifPresent }) => ifPresent),
-      ifValues: checked.map(({ ifValue }) => ifValue),
-      ifRevisions: checked.map(({ ifRevision }) => ifRevision),
-      norev: checked.map(({ norev }) => norev),
-    }
+    const params = { ...checkSpace(options), items: JSON.stringify(checked.map(itemToSet)) }
     const rows = await this.#write(options, async (database) => await run(database, setKeys, params))
-    return rows.map((row) => setAnswer(params.keys[Number(row.item) - 1] as string, row))
+    return rows.map((row) => setAnswer(items[Number(row.item) - 1]?.key ?? '', row))
   }
 
   /**
@@ -318,9 +313,14 @@ export class Keys {
     const items = keys.map((item) => (typeof item === 'string' ? { key: item } : item))
     const params = {
       ...checkSpace(options),
-      keys: items.map(({ key }, index) => checkKeyName(`keys[${index}]`, key)),
-      ifRevisions: items.map(({ ifRevision }, index) =>
-        ifRevision === undefined ? null : checkBigint(`keys[${index}].ifRevision`, ifRevision, -1n),
+      items: JSON.stringify(
+        items.map(({ key, ifRevision }, index) => ({
+          k: checkKeyName(`keys[${index}]`, key),
+          ir:
+            ifRevision === undefined
+              ? null
+              : String(checkBigint(`keys[${index}].ifRevision`, ifRevision, -1n)),
+        })),
       ),
     }
     const rows = await this.#write(options, async (database) => await run(database, deleteKeys, params))
@@ -482,6 +482,21 @@ function setAnswer(
       ? undefined
       : new KeyEntry({ key, value, revision, expiresAt, modifiedAt })
   return { ok: false, revision, current }
+}
+
+/** As the function `key_set_many` takes it. Not arrays: the setting `array_nulls` changes what a null in one means. */
+function itemToSet({ key, value, ttlMs, ifAbsent, ifPresent, ifValue, ifRevision, norev }: CheckedSet) {
+  const hex = (bytes: Uint8Array) => `\\x${Buffer.from(bytes).toString('hex')}`
+  return {
+    k: key,
+    v: hex(value),
+    t: ttlMs === null ? null : String(ttlMs),
+    a: ifAbsent,
+    p: ifPresent,
+    iv: ifValue === null ? null : hex(ifValue),
+    ir: ifRevision === null ? null : String(ifRevision),
+    n: norev,
+  }
 }
 
 function checkBatch(field: string, items: unknown): void {

@@ -4,9 +4,8 @@ import { sleep } from '../base/sleep.ts'
 import type { Database } from '../driver/operation.ts'
 import { GivingUp } from './giving-up.ts'
 import type { Grant } from './lock.ts'
-import type { CheckedAcquire } from './lock-options.ts'
+import type { CheckedAcquire, LockId } from './lock-options.ts'
 import { release, type TryAnswer, tryLock } from './lock-store.ts'
-import { topicOf } from './topic.ts'
 import { type ReleaseHints, WaitingLines } from './waiting-lines.ts'
 
 export interface AcquirerOptions {
@@ -25,6 +24,8 @@ const UNDOS = 6
 const UNDO_MS = 200
 /** Who has given up is answered after so long, though the try that was under way has not come back. */
 const PATIENCE_MS = 100
+/** How long a closing application waits for what it releases again. */
+const CLOSE_PATIENCE_MS = 5000
 /** The first pause while an open transaction has the row, which may end at any moment; each further one is twice as long. */
 const UNSEEN_MS = 10
 
@@ -45,8 +46,8 @@ export class Acquirer {
   }
 
   /** The lock may be free: whoever waits for it in this process should look. */
-  wake(topic: string): void {
-    this.#lines.wake(topic)
+  wake(lock: LockId): void {
+    this.#lines.wake(lock)
   }
 
   /** The grant; `undefined` if another has the lock, or it was given up. */
@@ -54,6 +55,7 @@ export class Acquirer {
     const { waitMs, signal } = request
     if (this.#closing.signal.aborted) throw new ClosedError({ what: 'app' })
     if (signal?.aborted) return undefined
+    if (waitMs === 0 && signal === undefined) return await this.#askOnce(request)
     const givingUp = this.#givingUp(request)
     try {
       // Who has the lock already need not stand in line for it; nor does who would not wait.
@@ -87,11 +89,13 @@ export class Acquirer {
     }
   }
 
-  /** Ends all waits, and when it resolves nothing of this is under way. */
+  /** Ends all waits. When it resolves nothing of this is under way, or PostgreSQL has not answered for too long. */
   async close(): Promise<void> {
     this.#closing.abort()
     for (const wait of this.#waits) wait.giveUp()
-    await Promise.all(this.#undoing)
+    const patience = new GivingUp({ waitMs: CLOSE_PATIENCE_MS, signal: undefined, all: new Set() })
+    await patience.unless(Promise.all(this.#undoing))
+    patience.end()
   }
 
   #givingUp({ waitMs, signal }: CheckedAcquire): GivingUp {
@@ -101,7 +105,7 @@ export class Acquirer {
   async #wait(request: CheckedAcquire, givingUp: GivingUp): Promise<Grant | undefined> {
     const { lock, waitMs, retryMs, signal } = request
     const untilMs = monotonicMs() + waitMs
-    const place = this.#lines.enter(topicOf(lock), retryMs)
+    const place = this.#lines.enter(lock, retryMs)
     let failure: unknown
     try {
       await place.isFirst(givingUp.signal)
@@ -131,6 +135,18 @@ export class Acquirer {
     return undefined
   }
 
+  /** One try, that nothing ends before its answer. */
+  async #askOnce(request: CheckedAcquire): Promise<Grant | undefined> {
+    const asking = this.#send(request, null, undefined)
+    try {
+      const answer = await asking
+      return grantOf(answer, answer.sentMs)
+    } catch (error) {
+      void this.#undoLater(request, asking)
+      throw error
+    }
+  }
+
   /** One try. `undefined`: given up; what it may still be granted is released again. */
   async #ask(
     request: CheckedAcquire,
@@ -156,7 +172,7 @@ export class Acquirer {
   async #send(
     { lock, owner, leaseMs }: CheckedAcquire,
     waitMs: number | null,
-    givenUp: AbortSignal,
+    givenUp: AbortSignal | undefined,
   ): Promise<TryAnswer & { readonly sentMs: number }> {
     let lost: OutcomeUnknownError | undefined
     for (let sends = 1; ; sends += 1) {
@@ -166,7 +182,7 @@ export class Acquirer {
       } catch (error) {
         if (error instanceof OutcomeUnknownError) lost = error
         if (lost === undefined || !isTransient(error)) throw error
-        if (sends === SENDS || givenUp.aborted) throw lost
+        if (sends === SENDS || givenUp?.aborted) throw lost
         await sleep(RESEND_MS, givenUp)
       }
     }
@@ -199,7 +215,7 @@ export class Acquirer {
     for (let undos = 0; undos < UNDOS; undos += 1) {
       try {
         await release(this.#options.own, lock, { owner, token })
-        return this.wake(topicOf(lock))
+        return this.wake(lock)
       } catch {
         // The lease ends by itself; this is to make it sooner.
         await sleep(UNDO_MS * 2 ** undos, this.#closing.signal)

@@ -12,22 +12,32 @@ import { type LockLoss, LockLostError } from '../base/errors.ts'
  */
 export class Lease {
   readonly #facts: { readonly resource: string; readonly fencingToken: bigint | undefined }
-  readonly #controller = new AbortController()
   #untilMs = 0
-  #timer: NodeJS.Timeout | undefined
   #ended = false
+  #loss: LockLoss | undefined
+  /** Made, and a timer with it, when somebody asks for the signal: most locks are released before anybody does. */
+  #controller: AbortController | undefined
+  #timer: NodeJS.Timeout | undefined
 
   constructor(facts: { readonly resource: string; readonly fencingToken: bigint | undefined }) {
     this.#facts = facts
   }
 
   get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#loss !== undefined) this.#abort(this.#loss)
+      else if (!this.#ended) this.#arm()
+    }
     return this.#controller.signal
   }
 
   /** Also right while the event loop stood still and no timer could fire. */
   get counts(): boolean {
-    return !this.#ended && !this.signal.aborted && monotonicMs() < this.#untilMs
+    if (this.#ended || this.#loss !== undefined) return false
+    if (monotonicMs() < this.#untilMs) return true
+    this.lose('expired')
+    return false
   }
 
   /** Until when it counts, by the monotonic clock. */
@@ -37,15 +47,15 @@ export class Lease {
 
   /** Counts until `untilMs` of the monotonic clock. */
   count(untilMs: number): void {
-    if (this.#ended || this.signal.aborted) return
+    if (this.#ended || this.#loss !== undefined) return
     this.#untilMs = untilMs
-    this.#arm()
+    if (this.#controller !== undefined) this.#arm()
   }
 
   lose(why: LockLoss): void {
-    if (this.#ended || this.signal.aborted) return
-    clearTimeout(this.#timer)
-    this.#controller.abort(new LockLostError({ ...this.#facts, why }))
+    if (this.#ended || this.#loss !== undefined) return
+    this.#loss = why
+    if (this.#controller !== undefined) this.#abort(why)
   }
 
   end(): void {
@@ -53,12 +63,16 @@ export class Lease {
     clearTimeout(this.#timer)
   }
 
+  #abort(why: LockLoss): void {
+    clearTimeout(this.#timer)
+    this.#controller?.abort(new LockLostError({ ...this.#facts, why }))
+  }
+
   /** Anew if it fires early, as timers may by a millisecond. A lease is at most a day, which a timer can hold. */
   #arm(): void {
     clearTimeout(this.#timer)
-    const leftMs = this.#untilMs - monotonicMs()
-    if (leftMs <= 0) return this.lose('expired')
-    this.#timer = setTimeout(() => this.#arm(), Math.ceil(leftMs))
+    if (!this.counts) return
+    this.#timer = setTimeout(() => this.#arm(), Math.ceil(this.#untilMs - monotonicMs()))
     this.#timer.unref()
   }
 }

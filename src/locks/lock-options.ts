@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { checkKey, checkName, checkNumber, checkOneOf } from '../base/check.ts'
 import type { Durability } from '../base/durability.ts'
 import { InvalidArgumentError } from '../base/errors.ts'
@@ -87,7 +87,7 @@ export function checkAcquire(resource: unknown, options: AcquireOptions): Checke
     waitMs: checkNumber('waitMs', options.waitMs, limits.waitMs),
     retryMs: checkNumber('retryMs', options.retryMs, limits.retryMs),
     renew,
-    owner: owner ?? randomBytes(16).toString('hex'),
+    owner: owner ?? randomUUID(),
     isShared: owner !== undefined,
     signal,
   }

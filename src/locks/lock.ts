@@ -193,10 +193,12 @@ export class LockHandle implements LockMembers {
       return false
     }
     if (!this.#lease.counts) return false
-    this.#expiresAt = extended.endsAt
     const untilMs = sentMs + extended.leftMs
     // What is not committed may shorten what this process counts on, and never lengthen it.
-    this.#lease.count(database === this.#parts.own ? untilMs : Math.min(untilMs, this.#lease.untilMs))
+    if (database === this.#parts.own || untilMs < this.#lease.untilMs) {
+      this.#expiresAt = extended.endsAt
+      this.#lease.count(untilMs)
+    }
     return this.#lease.counts
   }
 

@@ -18,7 +18,6 @@ import {
 import { find, forceRelease } from './lock-store.ts'
 import type { Renewal } from './renewal.ts'
 import { assertLock } from './sql/assert-lock.ts'
-import { topicOf } from './topic.ts'
 
 /** Options of `app.locks.forceRelease`. */
 export interface ForceReleaseOptions extends LockPlaceOptions {
@@ -130,7 +129,7 @@ export class Locks {
         problem: 'is missing; say why, for those who look later',
       })
     const released = await forceRelease(this.#reach.at(options.tx), lock, { actor, reason })
-    if (released !== undefined) this.#acquirer.wake(topicOf(lock))
+    if (released !== undefined) this.#acquirer.wake(lock)
     return released
   }
 
@@ -191,7 +190,7 @@ export class Locks {
       own: this.#reach.database,
       outside: (fn) => this.#outside.runInAsyncScope(fn),
       renewals: this.#renewals,
-      onReleased: () => this.#acquirer.wake(topicOf(lock)),
+      onReleased: () => this.#acquirer.wake(lock),
     })
     if (renew && grant !== undefined) handle.startRenewal(leaseMs)
     return handle as Lock

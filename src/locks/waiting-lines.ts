@@ -1,4 +1,6 @@
 import { Wakeup } from '../base/wakeup.ts'
+import type { LockId } from './lock-options.ts'
+import { topicOf } from './topic.ts'
 
 /** Tells of releases elsewhere. */
 export interface ReleaseHints {
@@ -30,11 +32,12 @@ export class WaitingLines {
   }
 
   /** The lock may be free: the first should look. */
-  wake(topic: string): void {
-    this.#lines.get(topic)?.wake()
+  wake(lock: LockId): void {
+    if (this.#lines.size > 0) this.#lines.get(topicOf(lock))?.wake()
   }
 
-  enter(topic: string, retryMs: number): Place {
+  enter(lock: LockId, retryMs: number): Place {
+    const topic = topicOf(lock)
     const line = this.#lines.get(topic) ?? new Line()
     if (!this.#lines.has(topic)) {
       this.#lines.set(topic, line)

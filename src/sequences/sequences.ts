@@ -1,7 +1,7 @@
 import { checkInt8, checkNumber, checkOneOf, INT8 } from '../base/check.ts'
 import { InvalidArgumentError } from '../base/errors.ts'
 import { limits } from '../base/limits.ts'
-import { run, runOne } from '../driver/operation.ts'
+import { type Database, run, runOne } from '../driver/operation.ts'
 import type { Reach } from '../driver/reach.ts'
 import { CachedSequence, type CachedSequenceOptions } from './cached-sequence.ts'
 import {
@@ -116,7 +116,7 @@ export class Sequences {
    * @throws {InvalidArgumentError} {@link OutsideTransactionError} {@link TransactionRequiredError} {@link UnavailableError}
    */
   async get(name: string, options: SequenceOptions = {}): Promise<SequenceInfo | undefined> {
-    const [row] = await run(this.#reach.at(options.tx), findSequence, placeOf(name, options))
+    const [row] = await run(this.#plannedAnew(options.tx), findSequence, placeOf(name, options))
     return row && infoOf(row)
   }
 
@@ -127,7 +127,7 @@ export class Sequences {
    * @throws {OutcomeUnknownError} The answer was lost: it may be gone. What {@link get} throws.
    */
   async delete(name: string, options: SequenceOptions = {}): Promise<boolean> {
-    const rows = await run(this.#reach.at(options.tx), deleteSequence, placeOf(name, options))
+    const rows = await run(this.#plannedAnew(options.tx), deleteSequence, placeOf(name, options))
     return rows.length > 0
   }
 
@@ -144,7 +144,7 @@ export class Sequences {
       after: checkListCursor(options.after),
     }
     // One more than is shown tells whether there is a next page.
-    const rows = await run(this.#reach.at(options.tx), listSequences, { ...page, limit: limit + 1 })
+    const rows = await run(this.#plannedAnew(options.tx), listSequences, { ...page, limit: limit + 1 })
     const last = rows.length > limit ? rows[limit - 1] : undefined
     return {
       sequences: rows.slice(0, limit).map(infoOf),
@@ -174,6 +174,11 @@ export class Sequences {
         await this.reserve(name, count, { tenant: tenant === '' ? undefined : tenant }),
       requireOutside: () => void this.#reach.at(undefined),
     })
+  }
+
+  /** For statements whose plans are their own: one that was made while the table was empty must not be kept. */
+  #plannedAnew(tx: unknown): Database {
+    return { ...this.#reach.at(tx), prepare: false }
   }
 
   async #draw(name: string, count: bigint, options: DrawOptions): Promise<ReservedRange> {

@@ -18,12 +18,14 @@ export interface PackageCopy {
   readonly workerProgram: string
   readonly producerProgram: string
   readonly providerProgram: string
+  /** A process of `test/histories`. */
+  readonly historiesProgram: string
   /** The public entry, for `import()`. */
   readonly entry: string
 }
 
 /**
- * Compiles the library and the programs of a chaos run to `dir`: what the run's processes load is one state of the
+ * Compiles the library and the programs of chaos and histories to `dir`: what the run's processes load is one state of the
  * sources whatever is edited or built meanwhile, and a negative control is a copy with a statement edited.
  */
 export function copyPackage(dir: string, edits: readonly Edit[] = []): PackageCopy {
@@ -43,6 +45,7 @@ export function copyPackage(dir: string, edits: readonly Edit[] = []): PackageCo
     workerProgram: path.join(dir, 'test/chaos/worker-program.js'),
     producerProgram: path.join(dir, 'test/chaos/producer-program.js'),
     providerProgram: path.join(dir, 'test/chaos/provider-program.js'),
+    historiesProgram: path.join(dir, 'test/histories/worker-program.js'),
     entry: path.join(dir, 'src/index.js'),
   }
 }

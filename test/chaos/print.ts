@@ -10,7 +10,7 @@ export function printReport(report: ChaosReport): void {
   console.log(
     `\nchaos: seed ${report.seed}, ${report.minutes} minutes, ${report.jobs} jobs, ${report.attempts} handler calls\n`,
   )
-  table(['fault', 'hit', 'at least'], faultRows(report))
+  printTable(['fault', 'hit', 'at least'], faultRows(report))
   const lost = [...report.lostReplies].sort((a, b) => b[1] - a[1]).map(([name, count]) => `${name} ${count}`)
   console.log(`lost replies: ${lost.join(', ')}`)
   console.log(
@@ -18,7 +18,7 @@ export function printReport(report: ChaosReport): void {
       .map(([name, count]) => `${name} ${count}`)
       .join(', ')}\n`,
   )
-  table(
+  printTable(
     ['', 'invariant', 'checked', 'violations'],
     verdicts.map(({ name, promise, checked, violations }) => [
       name,
@@ -87,7 +87,8 @@ function percentiles(values: readonly number[]): string {
   return `p50 ${at(0.5)} ms, p95 ${at(0.95)} ms, max ${at(1)} ms (${values.length} measured)`
 }
 
-function table(head: readonly string[], rows: readonly (readonly string[])[]): void {
+/** Columns that line up. */
+export function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {
   const widths = head.map((title, column) =>
     Math.max(title.length, ...rows.map((row) => (row[column] ?? '').length)),
   )

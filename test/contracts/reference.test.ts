@@ -62,12 +62,16 @@ describe('the reference pages', () => {
     expect(missing).toEqual([])
   })
 
-  it('name every parameter of holdfast.enqueue', () => {
+  it.each([
+    ['enqueue', 8],
+    ['assert_lock', 3],
+  ])('name every parameter of holdfast.%s', (name, least) => {
     const migrations = fs.readdirSync(path.join(root, 'sql/migrations')).sort()
     const text = migrations.map((file) => read(`sql/migrations/${file}`)).join('\n')
-    const [, parameters = ''] = /create function :schema\.enqueue\(([\s\S]*?)\n\) returns/.exec(text) ?? []
+    const declared = new RegExp(`create function :schema\\.${name}\\(([\\s\\S]*?)\\n\\) returns`)
+    const [, parameters = ''] = declared.exec(text) ?? []
     const names = matches(parameters, /^ {2}(?:out )?(\w+) /gm)
-    expect(names.length).toBeGreaterThan(8)
+    expect(names.length).toBeGreaterThan(least)
     expect(unnamed(names, 'docs/reference/sql.md')).toEqual([])
   })
 })

@@ -13,8 +13,10 @@ export interface CliRun {
 }
 
 export interface CliOptions {
-  /** What is on its standard input. Default: nothing. */
+  /** What it reads from its standard input, which then ends. Default: there is none. */
   readonly input?: string
+  /** A command to run it under, such as one that gives it a terminal. */
+  readonly under?: (command: readonly string[]) => readonly string[]
   readonly env?: Readonly<Record<string, string | undefined>>
 }
 
@@ -69,13 +71,16 @@ export class CliProject {
   /** Starts the command in the project's folder. */
   start(args: readonly string[], options: CliOptions = {}): CliProcess {
     const main = path.join(this.folder, 'node_modules/holdfast/dist/cli/main.js')
-    const child = spawn(process.execPath, [main, ...args], {
+    const own = [process.execPath, main, ...args]
+    const [command = '', ...rest] = options.under?.(own) ?? own
+    const child = spawn(command, rest, {
       cwd: this.folder,
       env: { ...cleanEnv(), ...options.env },
       stdio: ['pipe', 'pipe', 'pipe'],
     })
+    // It may end before it has read all.
     child.stdin.on('error', () => {})
-    child.stdin.end(options.input)
+    child.stdin.end(options.input ?? '')
     this.#running.add(child)
     let stdout = ''
     let stderr = ''

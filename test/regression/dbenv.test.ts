@@ -2,6 +2,9 @@ import { Client, Pool } from 'pg'
 import { describe, expect, it } from 'vitest'
 import { type App, type Durability, defineJob } from '../../src/index.ts'
 import { anything, appOver, enqueueBySql, note } from '../integration/homes.ts'
+import { keysRound } from '../integration/keys/round.ts'
+import { scriptsRound } from '../integration/scripts/round.ts'
+import { sequencesRound } from '../integration/sequences/round.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
 import { startProgram } from '../support/processes.ts'
 
@@ -60,6 +63,11 @@ const EVIL = [
     'queue',
     'unique_key',
     'lock',
+    'key_value',
+    'key_change',
+    'key_watcher',
+    'sequence',
+    'sequence_request',
   ].flatMap((table) => [`create table evil.${table} (trap int)`, `create table public.${table} (trap int)`]),
   ...['now()', 'clock_timestamp()', 'statement_timestamp()'].map(
     (name) =>
@@ -74,6 +82,12 @@ const EVIL = [
     'floor(numeric)',
     'sha256(bytea)',
     'set_config(text, text, bool)',
+    'encode(bytea, text)',
+    'starts_with(text, text)',
+    'trunc(numeric)',
+    'hashtext(text)',
+    'pg_current_snapshot()',
+    'pg_advisory_xact_lock_shared(int4, int4)',
   ].map(
     (name) =>
       `create function evil.${name} returns int8 language plpgsql as $$ begin raise exception 'trapped in ${name}'; end $$`,
@@ -83,7 +97,7 @@ const EVIL = [
   `create function public.enqueue(text, json) returns int language plpgsql as $$ begin raise exception 'trapped'; end $$`,
 ]
 
-/** One of everything: migrate, every way to enqueue, claim, retry, snooze, cancel, complete. */
+/** One of everything: migrate, keys, every way to enqueue, claim, retry, snooze, cancel, complete. */
 async function wholeRound(database: unknown, db: TestDatabase, name: string): Promise<void> {
   const runAt = new Date('2026-01-01T09:00:00.123Z')
   const late = new Date('2999-12-31T23:59:59.999Z')
@@ -102,6 +116,9 @@ async function wholeRound(database: unknown, db: TestDatabase, name: string): Pr
   try {
     await app.migrate()
     await app.migrate()
+    await keysRound(app)
+    await sequencesRound(app)
+    await scriptsRound({ script: async (...args) => await app.script(...args) })
     const worker = app.worker()
     await worker.start()
     const weird = { how: 'é\\"\'\u20ac😀', n: [1.1, 1e21, 5e-324] }

@@ -1,4 +1,6 @@
+import { readDatabase } from '../../adapters/database-url.ts'
 import { checkName } from '../../base/check.ts'
+import { migrate } from '../../migrations/migrate.ts'
 import { usageError } from '../cli-error.ts'
 import { command } from '../command.ts'
 import { exitCodes } from '../exit-codes.ts'
@@ -14,6 +16,11 @@ import { servicesOf } from '../shell/services-of.ts'
 import { Session } from '../shell/session.ts'
 import { listenToSignals } from '../signals.ts'
 
+function isMemory(address: string): boolean {
+  const source = readDatabase(address)
+  return 'folder' in source && source.folder === undefined
+}
+
 /** A prompt for scripts, locks, keys and sequences; or, with its input piped, what runs them line by line. */
 export const shell = command({
   name: 'shell',
@@ -27,8 +34,11 @@ export const shell = command({
     if (args.json === true) throw usageError('the shell prints text for people, and has no --json')
     const isTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true
     const tenant = args.tenant === undefined ? undefined : checkName('tenant', args.tenant)
-    await using opened = await openDatabase(args)
-    const paint = new Paint({ color, cut: isTerminal })
+    const isInMemory = args.database !== undefined && isMemory(args.database)
+    await using opened = await openDatabase(args, { needsSchema: !isInMemory })
+    // It is empty, and gone afterwards: a place to try things.
+    if (isInMemory) await migrate(opened.driver, opened.database.schema)
+    const paint = new Paint({ color, forPeople: isTerminal })
     const history = new History(isTerminal ? historyFile(process.env) : undefined)
     const session = new Session({
       services: servicesOf(opened.coordination),

@@ -13,7 +13,7 @@ export const topics: ReadonlyMap<string, readonly string[]> = new Map(
       '',
       'eset, eget, edelete, eexists, eextend and escan are the same for ephemeral keys. Statements may be parted by ";".',
       'A key with other characters than letters, digits and "_" stands in quotes of any kind: set `jobs/1` "done".',
-      'A script that is not complete goes on in the next line. Ctrl-C gives it up.',
+      'A script that is not complete, ends with a let, or with "\\" at the end of a line, goes on in the next one; Ctrl-C gives it up.',
     ],
     answers: [
       'r3 set         the key was written; r3 is its revision, which grows with each write and never comes again',

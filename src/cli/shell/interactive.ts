@@ -19,6 +19,8 @@ export interface InteractiveOptions {
   readonly signal: AbortSignal
 }
 
+type Offer = (error: null, result: [string[], string]) => void
+
 /** What the user does next: a line was typed; `undefined`: there are no more. */
 type Next = string | undefined
 
@@ -38,8 +40,12 @@ export async function runInteractive(options: InteractiveOptions): Promise<void>
     prompt: PROMPT,
     historySize: HISTORY_SIZE,
     history: [...history.entries].reverse(),
-    completer: (line: string, callback: (error: null, result: [string[], string]) => void) => {
-      void options.complete(line, buffer.pending).then(([found, part]) => callback(null, [[...found], part]))
+    completer: (line: string, callback: Offer) => {
+      const offer = async () => {
+        const [found, part] = await options.complete(line, buffer.pending)
+        callback(null, [[...found], part])
+      }
+      void offer()
     },
   })
   const lines = new LineQueue(terminal)

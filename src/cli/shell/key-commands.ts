@@ -70,10 +70,10 @@ function typed({ session, paint, print }: Call): readonly string[] {
 async function watch({ args, session, paint, signal, print }: Call): Promise<readonly string[]> {
   requireCount(args, 0, 1)
   const { tenant } = session
-  print(paint.faint('watching; Ctrl-C ends it'))
   try {
-    for await (const change of session.services.keys.watch(args[0] ?? '', { tenant, signal }))
-      print(changeLine(change, paint))
+    const changes = await session.services.keys.watch(args[0] ?? '', { tenant, signal })
+    print(paint.faint('watching; Ctrl-C ends it'))
+    for await (const change of changes) print(changeLine(change, paint))
   } catch (error) {
     if (!signal.aborted) throw error
   }

@@ -20,12 +20,12 @@ const STYLES = {
 /** Colours for what the shell writes; without colours, the text alone. Everything from outside is made safe for a terminal. */
 export class Paint {
   readonly #color: boolean
-  readonly #cut: boolean
+  readonly #forPeople: boolean
 
-  /** `cut`: values too long for people are cut off. */
-  constructor(options: { readonly color: boolean; readonly cut: boolean }) {
+  /** `forPeople`: values that are too long are cut off, and empty ones are told to be so. */
+  constructor(options: { readonly color: boolean; readonly forPeople: boolean }) {
     this.#color = options.color
-    this.#cut = options.cut
+    this.#forPeople = options.forPeople
   }
 
   /** `r3`: the revision of a key. */
@@ -62,7 +62,8 @@ export class Paint {
 
   /** A text of somebody else's, whole or as much as fits for people. */
   value(text: string): string {
-    const shown = this.#cut ? text.slice(0, SHOWN).replace(/[\ud800-\udbff]$/, '') : text
+    if (this.#forPeople && text === '') return this.faint('(empty)')
+    const shown = this.#forPeople ? text.slice(0, SHOWN).replace(/[\ud800-\udbff]$/, '') : text
     const left = text.length - shown.length
     return oneLine(shown) + (left > 0 ? this.faint(` … ${left} more characters`) : '')
   }

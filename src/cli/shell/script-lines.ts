@@ -1,8 +1,14 @@
 import type { Paint } from './paint.ts'
 import type { ScriptAnswer, ScriptValue } from './services.ts'
 
-/** The answer of a script for people: `r3 set`, `r3 value`, `not found`. */
-export function answerLines(answer: ScriptAnswer, paint: Paint): readonly string[] {
+const LISTING = /\bby\s+(?:bucket|prefix)\b/i
+
+/**
+ * The answer of a script for people: `r3 set`, `r3 value`, `not found`.
+ *
+ * @param text The script: what it lists is shown with its keys, also where it is only one.
+ */
+export function answerLines(answer: ScriptAnswer, text: string, paint: Paint): readonly string[] {
   const { type, revision, values } = answer
   const at = (text: string) => (revision < 0n ? text : `${paint.revision(revision)} ${text}`)
   switch (type) {
@@ -21,16 +27,16 @@ export function answerLines(answer: ScriptAnswer, paint: Paint): readonly string
     case 'get':
       return values.length === 0
         ? [paint.refused('nothing')]
-        : values.map((value) => valueLine(value, values.length > 1, paint))
+        : values.map((value) => valueLine(value, values.length > 1 || LISTING.test(text), paint))
   }
 }
 
-function valueLine({ key, value, revision }: ScriptValue, isOneOfMany: boolean, paint: Paint): string {
+function valueLine({ key, value, revision }: ScriptValue, withKey: boolean, paint: Paint): string {
   const parts = [
     ...(revision < 0n ? [] : [paint.revision(revision)]),
-    // A single answer is of the key that was asked for.
-    ...(key === undefined || !isOneOfMany ? [] : [paint.strong(paint.value(key))]),
-    value === undefined ? paint.faint('null') : paint.value(value),
+    // Otherwise it is of the key that was asked for.
+    ...(key === undefined || !withKey ? [] : [paint.strong(paint.value(key))]),
+    paint.value(value),
   ]
   return parts.join(' ')
 }

@@ -45,14 +45,20 @@ function keysOf(keys: Keys): ShellKeys {
         expiresAt: undefined,
       }))
     },
-    async *watch(prefix, options) {
-      for await (const change of keys.watch(prefix, options)) yield changeOf(change)
+    async watch(prefix, options) {
+      const watching = keys.watch(prefix, options)
+      await watching.started
+      return changesOf(watching)
     },
   }
 }
 
 function entryOf({ key, revision, value, expiresAt, modifiedAt }: KeyEntry): ShellEntry {
   return { key, revision, value: textOf(value), expiresAt: expiresAt ?? undefined, modifiedAt }
+}
+
+async function* changesOf(watching: AsyncIterable<KeyChange>): AsyncGenerator<ShellChange> {
+  for await (const change of watching) yield changeOf(change)
 }
 
 function changeOf(change: KeyChange): ShellChange {

@@ -70,10 +70,11 @@ export interface ShellKeys {
     key: string,
     options: { readonly tenant: string | undefined; readonly limit: number },
   ): Promise<readonly ShellEntry[]>
+  /** Resolves once every change that is committed from then on will be told. */
   watch(
     prefix: string,
     options: { readonly tenant: string | undefined; readonly signal: AbortSignal },
-  ): AsyncIterable<ShellChange>
+  ): Promise<AsyncIterable<ShellChange>>
 }
 
 /** What a script answered. */
@@ -86,7 +87,7 @@ export interface ScriptAnswer {
 export interface ScriptValue {
   /** `undefined` for a value that is of no key. */
   readonly key: string | undefined
-  readonly value: string | undefined
+  readonly value: string
   readonly revision: bigint
 }
 

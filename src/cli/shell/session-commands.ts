@@ -2,7 +2,6 @@ import fs from 'node:fs/promises'
 import { limits } from '../../base/limits.ts'
 import { CliError, usageError } from '../cli-error.ts'
 import { oneName, requireCount } from './arguments.ts'
-import { answerLines } from './script-lines.ts'
 import type { ShellCommand } from './shell-command.ts'
 import { wordsOf } from './words.ts'
 
@@ -15,9 +14,9 @@ export const sessionCommands: readonly ShellCommand[] = [
     summary: 'Run a file as one script, with the parameters of this shell',
     names: 'files',
     isTimed: true,
-    async run({ args, session, paint, signal }) {
+    async run({ args, session, signal }) {
       const text = await readScript(oneName(args, 'FILE'))
-      return answerLines(await session.script(text, signal), paint)
+      return await session.script(text, signal)
     },
   },
   {

@@ -6,7 +6,7 @@ import { commandNamed, commands } from './commands.ts'
 import type { Paint } from './paint.ts'
 import { took } from './paint.ts'
 import { answerLines } from './script-lines.ts'
-import type { ScriptAnswer, ShellLock, ShellServices } from './services.ts'
+import type { ShellLock, ShellServices } from './services.ts'
 import { statementWords } from './statement-words.ts'
 import { firstWord, wordsOf } from './words.ts'
 
@@ -72,8 +72,7 @@ export class Session {
     const startMs = performance.now()
     if (kind === 'script') {
       requireStatement(text)
-      const answer = await unlessAborted(this.script(text, signal), signal)
-      this.#print(answerLines(answer, this.#options.paint), startMs)
+      this.#print(await unlessAborted(this.script(text, signal), signal), startMs)
       return
     }
     const word = firstWord(text) as string
@@ -86,12 +85,12 @@ export class Session {
     else this.#print(await running, undefined)
   }
 
-  /** Runs a script with the session's parameters. */
-  async script(text: string, signal: AbortSignal): Promise<ScriptAnswer> {
+  /** Runs a script with the session's parameters, and gives the lines of its answer. */
+  async script(text: string, signal: AbortSignal): Promise<readonly string[]> {
     const { tenant } = this
     this.lastScript = text
-    const running = this.services.script(text, Object.fromEntries(this.params), { tenant, signal })
-    return await running
+    const answer = await this.services.script(text, Object.fromEntries(this.params), { tenant, signal })
+    return answerLines(answer, text, this.#options.paint)
   }
 
   /** The lock that this session was given, if it was. */

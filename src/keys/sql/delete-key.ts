@@ -14,8 +14,8 @@ export const deleteKey = operation({
 /** {@link deleteKey} for several keys in one transaction; their rows are locked in the order of the keys. `item` counts from 1. */
 export const deleteKeys = operation({
   name: 'delete_keys',
-  params: { ...spaceParams, keys: 'text[]', ifRevisions: 'int8[]' },
+  params: { ...spaceParams, items: 'json' },
   columns: { item: 'int8', done: 'bool', revision: 'int8' },
   text: (t, p) => sql`select d.item, d.done, d.revision
-    from ${t.key_delete_many}(${p.tenant}, ${p.ephemeral}, ${p.keys}, ${p.ifRevisions}) d order by d.item`,
+    from ${t.key_delete_many}(${p.tenant}, ${p.ephemeral}, ${p.items}) d order by d.item`,
 })

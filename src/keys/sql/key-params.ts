@@ -11,8 +11,8 @@ export const entryColumns = {
   modifiedAt: 'instant',
 } as const
 
-/** The columns of an entry `e`. */
+/** The columns of an entry `e`. `date_part` gives a float, which is a microsecond cheaper than the numeric of `extract`. */
 export function entryAnswer(): SqlFragment {
   return sql`encode(e.value, 'hex') as value, e.revision,
-      (extract(epoch from e.expires_at) * 1000)::int8 as expires_at, (extract(epoch from e.modified_at) * 1000)::int8 as modified_at`
+      (date_part('epoch', e.expires_at) * 1000)::int8 as expires_at, (date_part('epoch', e.modified_at) * 1000)::int8 as modified_at`
 }

@@ -33,7 +33,7 @@ export const setKey = operation({
     t,
     p,
   ) => sql`select s.done, s.revision, case when not s.done then encode(s.value_now, 'hex') end as value,
-      (extract(epoch from s.expires_at) * 1000)::int8 as expires_at, (extract(epoch from s.modified_at) * 1000)::int8 as modified_at
+      (date_part('epoch', s.expires_at) * 1000)::int8 as expires_at, (date_part('epoch', s.modified_at) * 1000)::int8 as modified_at
     from ${t.key_set}(${p.tenant}, ${p.ephemeral}, ${p.key}, ${p.value}, ${p.ttlMs}, ${p.ifAbsent}, ${p.ifPresent}, ${p.ifValue},
       ${p.ifRevision}, ${p.norev}) s`,
 })
@@ -43,21 +43,14 @@ export const setKeys = operation({
   name: 'set_keys',
   params: {
     ...spaceParams,
-    keys: 'text[]',
-    values: 'bytes[]',
-    ttlMs: 'int8[]',
-    ifAbsent: 'bool[]',
-    ifPresent: 'bool[]',
-    ifValues: 'bytes[]',
-    ifRevisions: 'int8[]',
-    norev: 'bool[]',
+    /** As the function `key_set_many` takes them. */
+    items: 'json',
   },
   columns: { ...setColumns, item: 'int8' },
   text: (
     t,
     p,
   ) => sql`select s.item, s.done, s.revision, case when not s.done then encode(s.value_now, 'hex') end as value,
-      (extract(epoch from s.expires_at) * 1000)::int8 as expires_at, (extract(epoch from s.modified_at) * 1000)::int8 as modified_at
-    from ${t.key_set_many}(${p.tenant}, ${p.ephemeral}, ${p.keys}, ${p.values}, ${p.ttlMs}, ${p.ifAbsent}, ${p.ifPresent},
-      ${p.ifValues}, ${p.ifRevisions}, ${p.norev}) s order by s.item`,
+      (date_part('epoch', s.expires_at) * 1000)::int8 as expires_at, (date_part('epoch', s.modified_at) * 1000)::int8 as modified_at
+    from ${t.key_set_many}(${p.tenant}, ${p.ephemeral}, ${p.items}) s order by s.item`,
 })

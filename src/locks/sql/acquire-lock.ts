@@ -23,9 +23,13 @@ const columns = {
 function text(
   acquire: (t: Objects) => ObjectName,
 ): (t: Objects, p: { readonly [K in keyof typeof params]: Placeholder }) => SqlFragment {
+  // A function in the select list, called once for the sake of `offset 0`: in `from` its row would be put into a store first.
   return (t, p) => sql`
-    select held, again, fencing_token, pg_catalog.floor(extract(epoch from ends_at) * 1000)::int8 as ends_at, left_ms
-    from ${acquire(t)}(${p.tenant}, ${p.resource}, ${p.owner}, ${p.leaseMs}, ${p.waitMs})`
+    select (answer).held, (answer).again, (answer).fencing_token, (answer).left_ms,
+      pg_catalog.floor(extract(epoch from (answer).ends_at) * 1000)::int8 as ends_at
+    from (
+      select ${acquire(t)}(${p.tenant}, ${p.resource}, ${p.owner}, ${p.leaseMs}, ${p.waitMs}) as answer offset 0
+    ) called`
 }
 
 /**

@@ -15,10 +15,11 @@ export function resetDatabase(schema: string): string {
       execute format('select min(first_id) > 0 or bool_or(is_archive) from %I.id_range', ${ours}) into moved;
       if moved then raise exception 'the ranges of ids have moved on'; end if;
       execute format('update %I.id_range set used_since = null where used_since is not null', ${ours});
+      execute format('update %I.key_log set trimmed_to = 0, trim_place = -1 where trimmed_to > 0 or trim_place > -1', ${ours});
       for found in
         select relname from pg_catalog.pg_class
         where relnamespace = to_regnamespace(quote_ident(${ours})) and relkind in ('r', 'p') and not relispartition
-          and relname not in ('migration', 'id_range')
+          and relname not in ('migration', 'id_range', 'key_log')
       loop
         execute format('delete from %I.%I', ${ours}, found.relname);
       end loop;

@@ -106,11 +106,14 @@ describeEachApp('locks', ({ open }) => {
   it('are had again by the same owner, with the same token, and freed by whichever handle', async () => {
     const one = await app.locks.acquire('again', { owner: 'me', leaseMs: 60_000 })
     const two = await app.locks.acquire('again', { owner: 'me', leaseMs: 1000 })
+    const old = await app.locks.acquire('again', { owner: 'me' })
     expect(two).toMatchObject({ held: true, fencingToken: one.fencingToken, expiresAt: one.expiresAt })
     expect(await two.release()).toBe(true)
     expect(await one.extend(1000)).toBe(false)
     // A new grant of the same owner is not the old one's.
     const three = await app.locks.acquire('again', { owner: 'me' })
+    expect(await old.extend(600_000)).toBe(false)
+    expect((await three.info())?.expiresAt).toEqual(three.expiresAt)
     expect(await one.release()).toBe(false)
     expect((await three.info())?.fencingToken).toBe(three.fencingToken)
   })
@@ -262,6 +265,19 @@ describeEachApp('locks', ({ open }) => {
       expect((await app.locks.info('tx release'))?.fencingToken).toBe(lock.fencingToken)
       expect(await app.transaction(async (tx) => await lock.release({ tx }))).toBe(true)
       expect(await app.locks.info('tx release')).toBeUndefined()
+    })
+
+    it('are not counted on for longer by an extension that rolls back', async () => {
+      const lock = await app.locks.acquire('tx extend', { leaseMs: 1000 })
+      const end = lock.expiresAt
+      const undone = app.transaction(async (tx) => {
+        expect(await lock.extend(600_000, { tx })).toBe(true)
+        throw new Error('back')
+      })
+      await expect(undone).rejects.toThrow('back')
+      expect(lock.expiresAt).toEqual(end)
+      await new Promise((resolve) => lock.signal.addEventListener('abort', resolve))
+      expect(lock.signal.reason).toMatchObject({ why: 'expired' })
     })
 
     it('leave it usable when they are refused', async () => {

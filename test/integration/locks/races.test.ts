@@ -32,6 +32,16 @@ async function expire(resource: string): Promise<void> {
   )
 }
 
+/** A try has looked, and would lock the row, which a lock on the table keeps it from. */
+async function untilLooked(): Promise<void> {
+  await eventually('the try to have looked', async () => {
+    const [row] = await db.sql<{ n: number }>(
+      `select count(*)::int as n from pg_locks where relation = 'holdfast.lock'::regclass and mode = 'RowShareLock' and not granted`,
+    )
+    return row?.n
+  })
+}
+
 describe.each(['read committed', 'repeatable read', 'serializable'])('a guarded write at %s', (isolation) => {
   it('keeps the next holder waiting until it is committed, though the lease passes after the assertion', async () => {
     const resource = `guarded ${isolation}`
@@ -162,6 +172,54 @@ describe('a try in a transaction', () => {
       expect(rows).toEqual([{ synchronous_commit: 'on' }])
       await tx.query('commit')
     }
+  })
+})
+
+describe('a try that finds the lock granted between its look and its lock on the row', () => {
+  it('is refused, and keeps no lock on the row in a transaction that goes on', async () => {
+    await (await app.locks.acquire('between')).release()
+    // Lets it look, and keeps it from locking rows.
+    const other = await opened()
+    await other.query('lock table holdfast.lock in exclusive mode')
+    const tx = await opened()
+    const trying = app.locks.acquire('between', { tx })
+    await untilLooked()
+    await other.query(
+      `update holdfast.lock set owner = 'other', token = token + 1, expires_at = now() + interval '1 hour' where resource = 'between'`,
+    )
+    await other.query('commit')
+    expect((await trying).held).toBe(false)
+    const third = await opened()
+    await third.query(`select from holdfast.lock where resource = 'between' for update nowait`)
+    await third.query('commit')
+    await tx.query('commit')
+  })
+})
+
+describe('a wait', () => {
+  it('misses no release between its look and its mark', async () => {
+    const lock = await app.locks.acquire('missed')
+    const other = await opened()
+    await other.query('lock table holdfast.lock in exclusive mode')
+    const waiter = app.locks.acquire('missed', { waitMs: 60_000, retryMs: 3_600_000 })
+    await untilLooked()
+    await other.query(`select holdfast.release_lock('', 'missed', $1, null)`, [lock.owner])
+    await other.query('commit')
+    expect((await waiter).held).toBe(true)
+  })
+
+  it('marks the row beside a transaction that has asserted the lock', async () => {
+    const lock = await app.locks.acquire('marked')
+    const tx = await opened()
+    await app.locks.assert(tx, 'marked', lock.fencingToken as bigint)
+    const waiter = app.locks.acquire('marked', { waitMs: 60_000, retryMs: 3_600_000 })
+    await eventually('the mark', async () => {
+      const [row] = await db.sql(`select waited_until from holdfast.lock where resource = 'marked'`)
+      return row?.['waited_until']
+    })
+    await lock.release()
+    await tx.query('commit')
+    expect((await waiter).held).toBe(true)
   })
 })
 

@@ -58,6 +58,14 @@ describeEachApp('waiting in one process', ({ open }) => {
     expect((await app.locks.acquire('signal', { signal: stop.signal })).held).toBe(false)
   })
 
+  it('goes on for the next in the line when the first has given up', async () => {
+    await app.locks.acquire('first', { leaseMs: 400 })
+    const first = app.locks.acquire('first', { waitMs: 20, retryMs: NEVER_MS })
+    const second = app.locks.acquire('first', { waitMs: 20_000, retryMs: NEVER_MS })
+    expect((await first).held).toBe(false)
+    expect((await second).held).toBe(true)
+  })
+
   it('by the owner that has the lock does not stand in line behind others', async () => {
     const held = await app.locks.acquire('line', { owner: 'me' })
     const other = app.locks.acquire('line', { waitMs: 60_000, retryMs: NEVER_MS })

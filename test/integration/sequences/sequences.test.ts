@@ -148,7 +148,7 @@ describeEachHome('sequences', ({ open }) => {
     expect(await home.sql(old)).toHaveLength(256)
     expect(await sequences.next('bounded', { idempotencyKey: 'k5' })).toBe(259n)
     expect(await sequences.next('bounded', { idempotencyKey: 'k5' })).toBe(259n)
-    await prune(home.app.internals.database, { completedDays: 1, cancelledDays: 7, effectDays: 365 })
+    await prune(home.app.internals.database, home.app.composition.retention)
     expect(
       await home.sql(
         `select key from holdfast.sequence_request r join holdfast.sequence s on s.id = r.sequence_id where s.name = 'bounded'`,
