@@ -166,12 +166,42 @@ async function wholeRound(database: unknown, db: TestDatabase, name: string): Pr
     expect(await app.job(far.id).cancel({ reason: 'back\\slash' })).toEqual({ status: 'cancelled' })
     expect((await app.job(far.id).get())?.reason).toBe('back\\slash')
     for (const durability of ['persistent', 'ephemeral'] as const) await lockRound(app, durability)
+    await scriptRound(app)
   } finally {
     await app.close()
   }
   expect(
     await db.sql('select worker_id from holdfast.lease union all select id from holdfast.worker'),
   ).toEqual([])
+}
+
+/** A script with every kind of value, in a transaction too, and one that fails. */
+async function scriptRound(app: App): Promise<void> {
+  const key = `back\\slash "quote" {,} \u20ac/x`
+  const script = `
+    let before = get @key
+    set @key to_str(0.1 + 0.2) ex 60000
+    eset @key upper('stra\u00dfe \u00e9')
+    let listed = get by bucket @bucket
+    return [before, count(listed), get @key, eget @key, 1.0 / 0, null, to_json('\u00e9'), (2..3) == null, round(2.5, 0)]`
+  const bucket = key.slice(0, -2)
+  const result = await app.script(script, { key, bucket }, { tenant: `t'\\` })
+  expect(result.values.map(({ value }) => Buffer.from(value).toString())).toEqual([
+    '',
+    '1',
+    '0.30000000000000004',
+    'STRA\u00dfE \u00c9',
+    'Infinity',
+    '',
+    '"\\u00E9"',
+    'false',
+    '2',
+  ])
+  await app.transaction(async (tx) => {
+    const failed = app.script('set @key 1 return 1 / 0', { key }, { tx })
+    await expect(failed).rejects.toMatchObject({ reason: 'division-by-zero', line: 1 })
+    expect(await app.script('get @key', { key }, { tx })).toMatchObject({ type: 'doesnotexist' })
+  })
 }
 
 /** A lock from the race for its new name to its forced release. */

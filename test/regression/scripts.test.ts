@@ -49,7 +49,8 @@ describe('a script that PostgreSQL ends for the sake of another transaction', ()
   const job = defineJob({ name: 'job', input: anything<null>(), idempotent: true, handler: () => null })
   beforeAll(async () => {
     db = await createDatabase()
-    await db.sql(`alter database ${db.name} set deadlock_timeout = '20ms'`)
+    // PostgreSQL looks once, so long after the wait began: the rival has to be in its own wait by then.
+    await db.sql(`alter database ${db.name} set deadlock_timeout = '600ms'`)
     app = defineApp({ name: 'test', database: db.url, jobs: [job] })
     await app.migrate()
   })

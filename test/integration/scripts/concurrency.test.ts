@@ -117,7 +117,7 @@ describe('scripts that run at the same time', () => {
     await holder.query(`select from holdfast.key_value where key = 'dl/b' for update`)
     let blocked: Promise<unknown> | undefined
     await app.transaction(async (tx) => {
-      await tx.query(`set local deadlock_timeout = '50ms'`)
+      await tx.query(`set local deadlock_timeout = '300ms'`)
       await tx.query(`select from holdfast.key_value where key = 'dl/a' for update`)
       blocked = holder.query(`update holdfast.key_value set value = value where key = 'dl/a'`)
       const error = await app

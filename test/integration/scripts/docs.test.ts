@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import fs from 'node:fs'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { scriptLines } from '../../../src/cli/script-output.ts'
 import {
   type App,
@@ -7,6 +8,8 @@ import {
   ScriptSyntaxError,
   ScriptThrownError,
 } from '../../../src/index.ts'
+import { functionNames } from '../../../src/scripts/functions.ts'
+import { keywords } from '../../../src/scripts/keywords.ts'
 import { codeBlocks, pages } from '../../contracts/markdown.ts'
 import { describeEachApp, type EachApp } from '../effects/each-app.ts'
 
@@ -39,6 +42,21 @@ const samples = blocks.flatMap(({ page, line, info, code }) => {
       params: Object.fromEntries(params) as Record<string, string>,
       gives,
     }
+  })
+})
+
+describe('the reference of the script language', () => {
+  const text = fs.readFileSync(new URL('../../../docs/reference/script-language.md', import.meta.url), 'utf8')
+  const source = fs.readFileSync(new URL('../../../src/scripts/errors.ts', import.meta.url), 'utf8')
+  const reasons = [...source.matchAll(/^ {2}\| '([a-z-]+)'$/gm)].map(([, reason]) => reason as string)
+
+  it.each([
+    ['keyword', [...keywords]],
+    ['function', [...functionNames]],
+    ['reason', reasons],
+  ])('has every %s', (_, names) => {
+    expect(names.length).toBeGreaterThan(20)
+    expect(names.filter((name) => !new RegExp(`\`${name}[\`(]`).test(text))).toEqual([])
   })
 })
 
