@@ -186,6 +186,8 @@ export class LockHandle implements LockMembers {
     if (!this.#lease.counts) return false
     const { lock } = this.#parts
     const sentMs = monotonicMs()
+    // From now on the lease may be shorter, also if the answer is late or lost.
+    this.#lease.count(Math.min(this.#lease.untilMs, sentMs + leaseMs))
     const extended = await extend(database, lock, { ...this.#holder(), leaseMs })
     if (extended === undefined) {
       this.#renewal?.stop()

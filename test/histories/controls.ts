@@ -144,6 +144,17 @@ export const controls = {
       },
     ],
   },
+  'extend-without-doubt': {
+    takesOut: 'that an extension on its way may have shortened what its holder counts on',
+    noticedBy: 'lock',
+    edits: [
+      {
+        file: 'src/locks/lock.ts',
+        find: 'this.#lease.count(Math.min(this.#lease.untilMs, sentMs + leaseMs));',
+        replace: '',
+      },
+    ],
+  },
   'sequence-reads-then-writes': {
     takesOut: 'draw: that reading and writing are one',
     noticedBy: 'sequence',

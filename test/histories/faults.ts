@@ -71,7 +71,9 @@ const faults: Readonly<Record<FaultName, (run: Faulty, random: Random) => Promis
   async loseReply({ slots, statements, counts }, random) {
     const { proxy } = random.pick(slots)
     const statement = random.pick(statements)
-    const sprung = proxy.dropAnswer(statement === 'commit' ? 'commit' : `holdfast:${statement} `)
+    const wanted = statement === 'commit' ? 'commit' : `holdfast:${statement} `
+    // Reset at once, or silent until somebody gives up.
+    const sprung = proxy.dropAnswer(wanted, random.chance(0.2) ? 'hang' : 'reset')
     const count = sprung.then(({ sqlState }) => {
       // A statement that failed has changed nothing, and its answer was no loss.
       if (sqlState === undefined) counts.lostReplies += 1

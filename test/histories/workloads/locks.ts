@@ -7,6 +7,8 @@ import type { Workload } from '../workload.ts'
 
 const RESOURCES = 3
 const EPOCH_MS = 10_000
+/** Pause between two looks at `held`. */
+const LOOK_MS = 15
 
 /**
  * Acquires with and without waiting; then, in any order, guarded writes, looks at `held`, extensions, repeated
@@ -81,7 +83,7 @@ async function use(client: Client, held: Held): Promise<void> {
   const roll = random.next()
   if (roll < 0.3) return await guard(client, held)
   if (roll < 0.55) return await countOnIt(client, held)
-  if (roll < 0.75 && !held.renew) return await extend(client, held)
+  if (roll < 0.75 && !held.renew) return await extendAndLook(client, held)
   if (roll < 0.85) return void (await acquire(client, { ...held, renew: false }))
   // Sometimes for longer than the lease.
   await delay(random.chance(0.15) ? held.leaseMs * 1.2 : random.whole(1, 20))
@@ -123,6 +125,18 @@ async function countOnIt(client: Client, { resource, token, lock }: Held): Promi
     () => lock.held,
     (passed) => ({ passed }),
   )
+}
+
+/** Looks at `held` all the while: an extension on its way may already have shortened the lease. */
+async function extendAndLook(client: Client, held: Held): Promise<void> {
+  let isOver = false
+  const extending = extend(client, held).finally(() => {
+    isOver = true
+  })
+  while (!isOver) {
+    await Promise.race([extending, delay(LOOK_MS)])
+    await countOnIt(client, held)
+  }
 }
 
 async function extend(client: Client, { resource, token, lock }: Held): Promise<void> {
