@@ -4,7 +4,8 @@ import path from 'node:path'
 
 /**
  * `npm run bench`: installs the peers (their own lock, apart from ours) and Redis, builds the package, and runs
- * bench/run.ts. Arguments are passed on; `npm run bench -- --help` lists them.
+ * bench/run.ts. Arguments are passed on; `npm run bench -- --help` lists them. With `coordination` as the first one it runs
+ * bench/coordination/run.ts, which measures locks, keys and scripts.
  */
 const root = path.join(import.meta.dirname, '..')
 const bench = path.join(root, 'bench')
@@ -15,6 +16,9 @@ if (!process.argv.includes('--help')) {
   build()
   buildChildren()
 }
+const [first, ...others] = process.argv.slice(2)
+if (first === 'coordination')
+  exitWith(run('npx', ['tsx', path.join(bench, 'coordination/run.ts'), ...others]))
 exitWith(run('npx', ['tsx', path.join(bench, 'run.ts'), ...process.argv.slice(2)]))
 
 /** Only when the lock changed: the record that npm leaves in node_modules is older then. */

@@ -1,4 +1,4 @@
-import { defineApp } from '../../dist/index.js'
+import { defineApp } from 'holdfast'
 import { type Contender, KEYS, keyOf, VALUE } from './contender.ts'
 
 const SCRIPT = `

@@ -10,7 +10,7 @@ import { openAdvisory, openRaw } from './raw.ts'
 import { openRedis } from './redis.ts'
 
 /**
- * `npm run bench:coordination [-- rounds [milliseconds]]`: locks, keys and scripts beside plain SQL that does the same by
+ * `npm run bench -- coordination [rounds [milliseconds]]`: locks, keys and scripts beside plain SQL that does the same by
  * hand, advisory locks, and Redis. In each round every contender has every operation once, in one lane and in sixteen; what
  * is told is the median of rounds, and the median of the ratios to raw SQL within a round. Ends with 1 if a bar is missed.
  */

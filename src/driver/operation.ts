@@ -159,7 +159,7 @@ export async function run<P extends Record<string, ParamType>, C extends Record<
 ): Promise<readonly RowOf<C>[]> {
   const { text, named, unnamed } = op.statement(db.schema)
   const rows = await db.queryable.query(text, op.encode(params), db.prepare ? named : unnamed)
-  return rows.map(op.decode)
+  return rows.map((row) => op.decode(row))
 }
 
 /** {@link run} for a statement that gives exactly one row. */
