@@ -1399,7 +1399,7 @@ begin
   where k.tenant = key_delete.tenant and k.key = key_delete.key
   returning true, k.revision into done, revision;
   insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, kind, norev, tenant, key)
-  values (nextval('"holdfast".ephemeral_key_place_seq'), key_delete.revision, pg_current_xact_id(), greatest(at, kv.modified_at),
+  values (nextval('"holdfast"."ephemeral_key_place_seq"'), key_delete.revision, pg_current_xact_id(), greatest(at, kv.modified_at),
     greatest(at, kv.modified_at), 'deleted', false, key_delete.tenant, key_delete.key);
   else
   select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
@@ -1422,7 +1422,7 @@ begin
   where k.tenant = key_delete.tenant and k.key = key_delete.key
   returning true, k.revision into done, revision;
   insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, kind, norev, tenant, key)
-  values (nextval('"holdfast".key_place_seq'), key_delete.revision, pg_current_xact_id(), greatest(at, kv.modified_at),
+  values (nextval('"holdfast"."key_place_seq"'), key_delete.revision, pg_current_xact_id(), greatest(at, kv.modified_at),
     greatest(at, kv.modified_at), 'deleted', false, key_delete.tenant, key_delete.key);
   end if;
   if pg_sequence_last_value('"holdfast"."key_watch_seq"') > date_part('epoch', at) then
@@ -1479,7 +1479,7 @@ begin
   where k.tenant = key_extend.tenant and k.key = key_extend.key
   returning true, k.revision, k.expires_at into done, revision, expires_at;
   insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
-  values (nextval('"holdfast".ephemeral_key_place_seq'), key_extend.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
+  values (nextval('"holdfast"."ephemeral_key_place_seq"'), key_extend.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
     key_extend.expires_at, 'extended', kv.norev, key_extend.tenant, key_extend.key, kv.value);
   else
   select k.revision, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
@@ -1496,7 +1496,7 @@ begin
   where k.tenant = key_extend.tenant and k.key = key_extend.key
   returning true, k.revision, k.expires_at into done, revision, expires_at;
   insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
-  values (nextval('"holdfast".key_place_seq'), key_extend.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
+  values (nextval('"holdfast"."key_place_seq"'), key_extend.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
     key_extend.expires_at, 'extended', kv.norev, key_extend.tenant, key_extend.key, kv.value);
   end if;
   if pg_sequence_last_value('"holdfast"."key_watch_seq"') > date_part('epoch', at) then
@@ -2016,7 +2016,7 @@ begin
     where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = r and c.xid = x and not c.norev;
   end if;
   insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
-  values (nextval('"holdfast".ephemeral_key_place_seq'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
+  values (nextval('"holdfast"."ephemeral_key_place_seq"'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
     key_set.expires_at, 'set', key_set.norev is true, key_set.tenant, key_set.key, key_set.value);
   else
   loop
@@ -2067,7 +2067,7 @@ begin
     where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = r and c.xid = x and not c.norev;
   end if;
   insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
-  values (nextval('"holdfast".key_place_seq'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
+  values (nextval('"holdfast"."key_place_seq"'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
     key_set.expires_at, 'set', key_set.norev is true, key_set.tenant, key_set.key, key_set.value);
   end if;
   if pg_sequence_last_value('"holdfast"."key_watch_seq"') > date_part('epoch', at) then
@@ -2125,7 +2125,7 @@ begin
     returning k.tenant, k.key, k.revision, k.expires_at, k.modified_at
   ), logged as (
     insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key)
-    select nextval('"holdfast".ephemeral_key_place_seq'), g.revision, pg_current_xact_id(), greatest(at, g.modified_at), g.modified_at,
+    select nextval('"holdfast"."ephemeral_key_place_seq"'), g.revision, pg_current_xact_id(), greatest(at, g.modified_at), g.modified_at,
       g.expires_at, 'expired', true, g.tenant, g.key
     from gone g
     returning ephemeral_key_change.tenant, ephemeral_key_change.key
@@ -2145,7 +2145,7 @@ begin
     returning k.tenant, k.key, k.revision, k.expires_at, k.modified_at
   ), logged as (
     insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key)
-    select nextval('"holdfast".key_place_seq'), g.revision, pg_current_xact_id(), greatest(at, g.modified_at), g.modified_at,
+    select nextval('"holdfast"."key_place_seq"'), g.revision, pg_current_xact_id(), greatest(at, g.modified_at), g.modified_at,
       g.expires_at, 'expired', true, g.tenant, g.key
     from gone g
     returning key_change.tenant, key_change.key

@@ -3,72 +3,73 @@ import { Client, Pool } from 'pg'
 import { type Contender, KEYS, keyOf, VALUE } from './contender.ts'
 
 /**
- * The same work as plain SQL by hand: a lock with owner, token and lease; keys with revision, history, conditions; the script as
- * one PL/pgSQL function. Without tenants, expiry of keys, watchers, checks of arguments, or reconnecting.
+ * The same work as plain SQL by hand, in tables of the same shape as Holdfast's: a lock with owner, token and lease; keys with
+ * revision, expiry, and a log of changes. What it leaves out: watchers and the order they need, buckets, limits, checks of
+ * arguments, commits that wait whatever the session says, connections that come back.
  */
 const SCHEMA = `
   create sequence raw_token;
   create table raw_lock (
-    resource text collate "C" primary key, owner text, token bigint not null, expires_at timestamptz not null
-  );
+    expires_at timestamptz, acquired_at timestamptz, waited_until timestamptz,
+    prune_at timestamptz not null default clock_timestamp() + interval '1 day', token bigint,
+    tenant text collate "C" not null, resource text collate "C" not null, owner text collate "C",
+    primary key (tenant, resource)
+  ) with (fillfactor = 70);
+  create index on raw_lock (prune_at);
   create table raw_key (
-    key text collate "C" primary key, revision bigint not null, modified_at timestamptz not null, value bytea not null
+    revision bigint not null, xid xid8 not null, modified_at timestamptz not null, expires_at timestamptz,
+    deleted boolean not null, norev boolean not null, tenant text collate "C" not null, key text collate "C" not null,
+    value bytea not null, primary key (tenant, key)
   ) with (fillfactor = 80);
+  create index on raw_key (expires_at) where not deleted and expires_at is not null;
   create sequence raw_place;
   create table raw_change (
-    place bigint primary key, revision bigint not null, modified_at timestamptz not null, key text collate "C" not null,
-    value bytea not null
+    place bigint primary key, revision bigint not null, xid xid8 not null, changed_at timestamptz not null,
+    modified_at timestamptz not null, expires_at timestamptz, kind text not null, norev boolean not null,
+    tenant text collate "C" not null, key text collate "C" not null, value bytea
   );
-  create index on raw_change (key, revision);
-  create function raw_script(status_key text, owner_key text, owner text) returns text language plpgsql as $$
-  declare
-    status bytea;
-    revision_now bigint;
-  begin
-    perform 1 from raw_key k where k.key in (status_key, owner_key) order by k.key for update;
-    select k.value into status from raw_key k where k.key = status_key;
-    if status is null then
-      insert into raw_key as k values (status_key, 0, clock_timestamp(), convert_to('completed', 'UTF8'))
-      on conflict (key) do update set revision = k.revision + 1, modified_at = excluded.modified_at, value = excluded.value
-      returning k.revision into revision_now;
-      insert into raw_change values (nextval('raw_place'), revision_now, clock_timestamp(), status_key, convert_to('completed', 'UTF8'));
-      insert into raw_key as k values (owner_key, 0, clock_timestamp(), convert_to(owner, 'UTF8'))
-      on conflict (key) do update set revision = k.revision + 1, modified_at = excluded.modified_at, value = excluded.value
-      returning k.revision into revision_now;
-      insert into raw_change values (nextval('raw_place'), revision_now, clock_timestamp(), owner_key, convert_to(owner, 'UTF8'));
-    end if;
-    return convert_from(status, 'UTF8');
-  end $$`
+  create index on raw_change (tenant, key, revision, place) where not norev`
 
 const ACQUIRE = {
   name: 'acquire',
-  text: `insert into raw_lock as l values ($1, $2, nextval('raw_token'), clock_timestamp() + interval '30 seconds')
-    on conflict (resource) do update set owner = excluded.owner, token = nextval('raw_token'), expires_at = excluded.expires_at
-    where l.owner is null or l.expires_at < clock_timestamp() returning token`,
+  text: `insert into raw_lock as l (tenant, resource, owner, token, expires_at, acquired_at)
+    values ('', $1, $2, nextval('raw_token'), clock_timestamp() + interval '30 seconds', clock_timestamp())
+    on conflict (tenant, resource) do update set owner = excluded.owner, token = nextval('raw_token'),
+      expires_at = excluded.expires_at, acquired_at = excluded.acquired_at
+    where l.owner is null or l.expires_at < clock_timestamp() returning token, expires_at`,
 }
 const RELEASE = {
   name: 'release',
-  text: 'update raw_lock set owner = null where resource = $1 and owner = $2',
+  text: `update raw_lock set owner = null, expires_at = least(expires_at, clock_timestamp())
+    where tenant = '' and resource = $1 and owner = $2`,
 }
-const GET = { name: 'get', text: 'select value, revision, modified_at from raw_key where key = $1' }
+const GET = {
+  name: 'get',
+  text: `select value, revision, expires_at, modified_at from raw_key
+    where tenant = '' and key = $1 and not deleted and (expires_at > clock_timestamp()) is not false`,
+}
+const LOG = `insert into raw_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
+    select nextval('raw_place'), revision, xid, modified_at, modified_at, expires_at, 'set', false, tenant, key, value from written
+    returning revision`
 const SET = {
   name: 'set',
   text: `with written as (
-      insert into raw_key as k values ($1, 0, clock_timestamp(), $2)
-      on conflict (key) do update set revision = k.revision + 1, modified_at = excluded.modified_at, value = excluded.value
-      returning revision, modified_at, key, value
-    )
-    insert into raw_change select nextval('raw_place'), * from written returning revision`,
+      insert into raw_key as k (revision, xid, modified_at, expires_at, deleted, norev, tenant, key, value)
+      values (0, pg_current_xact_id(), clock_timestamp(), null, false, false, '', $1, $2)
+      on conflict (tenant, key) do update set revision = k.revision + 1, xid = excluded.xid,
+        modified_at = greatest(excluded.modified_at, k.modified_at), expires_at = excluded.expires_at, deleted = false,
+        norev = false, value = excluded.value
+      returning *
+    ) ${LOG}`,
 }
 const COMPARE_AND_SET = {
   name: 'cas',
   text: `with written as (
-      update raw_key set revision = revision + 1, modified_at = clock_timestamp(), value = $2
-      where key = $1 and revision = $3 returning revision, modified_at, key, value
-    )
-    insert into raw_change select nextval('raw_place'), * from written returning revision`,
+      update raw_key k set revision = k.revision + 1, xid = pg_current_xact_id(),
+        modified_at = greatest(clock_timestamp(), k.modified_at), deleted = false, norev = false, value = $2
+      where tenant = '' and key = $1 and revision = $3 returning *
+    ) ${LOG}`,
 }
-const SCRIPT = { name: 'script', text: 'select raw_script($1, $2, $3)' }
 /** How often a waiter asks again: what Holdfast does without wake-ups. */
 const RETRY_MS = 200
 
@@ -95,9 +96,6 @@ export async function openRaw(url: string, connections: number): Promise<Contend
       async compareAndSet(n) {
         const { rows } = await pool.query({ ...GET, values: [keyOf(n)] })
         await pool.query({ ...COMPARE_AND_SET, values: [keyOf(n), value, rows[0].revision] })
-      },
-      async script(n) {
-        await pool.query({ ...SCRIPT, values: [`script/${n}/status`, `script/${n}/owner`, 'me'] })
       },
     },
     async openWaiter(resource) {
@@ -149,6 +147,39 @@ export async function openAdvisory(url: string, connections: number): Promise<Co
         },
         close: async () => await client.end(),
       }
+    },
+    close: async () => await pool.end(),
+  }
+}
+
+/**
+ * The script as one function that somebody has written by hand over the SQL functions of keys, with the same locks: what a
+ * script has to be measured by.
+ */
+export async function openHandWritten(url: string, connections: number): Promise<Contender> {
+  const pool = new Pool({ connectionString: url, max: connections })
+  await pool.query(`
+    create function hand_written(status_key text, owner_key text, owner text, out status text) language plpgsql as $$
+    declare
+      kept record;
+    begin
+      perform holdfast.key_lock('', false, array[status_key, owner_key], array[true, true]);
+      select * into kept from holdfast.key_get('', false, status_key);
+      if kept.found then
+        status := convert_from(kept.value, 'UTF8');
+      else
+        perform holdfast.key_set('', false, status_key, 'completed', null, false, false, null, null, false);
+        perform holdfast.key_set('', false, owner_key, convert_to(owner, 'UTF8'), null, false, false, null, null, false);
+      end if;
+      perform holdfast.key_unlock_unwritten('', false, array[status_key, owner_key]);
+    end $$`)
+  const script = { name: 'script', text: 'select hand_written($1, $2, $3)' }
+  return {
+    name: 'function by hand',
+    operations: {
+      async script(n) {
+        await pool.query({ ...script, values: [`hand/${n}/status`, `hand/${n}/owner`, 'me'] })
+      },
     },
     close: async () => await pool.end(),
   }

@@ -6,13 +6,14 @@ import { median } from '../measure/statistics.ts'
 import type { Contender, OperationName } from './contender.ts'
 import { openHoldfast } from './holdfast.ts'
 import { handOver, rateOf } from './measure.ts'
-import { openAdvisory, openRaw } from './raw.ts'
+import { openAdvisory, openHandWritten, openRaw } from './raw.ts'
 import { openRedis } from './redis.ts'
 
 /**
  * `npm run bench -- coordination [rounds [milliseconds]]`: locks, keys and scripts beside plain SQL that does the same by
- * hand, advisory locks, and Redis. In each round every contender has every operation once, in one lane and in sixteen; what
- * is told is the median of rounds, and the median of the ratios to raw SQL within a round. Ends with 1 if a bar is missed.
+ * hand, for a script one function over the SQL functions of keys, advisory locks, and Redis. In each round every contender has
+ * every operation once, in one lane and in sixteen; what is told is the median of rounds, and the median of the ratios
+ * within a round. Ends with 1 if a bar is missed.
  */
 const rounds = Number(process.argv[2] ?? 5)
 const ms = Number(process.argv[3] ?? 1000)
@@ -40,10 +41,12 @@ const connections = Math.max(...LANES)
 const raw = await openRaw(await urlOf('raw'), connections)
 const holdfastUrl = await urlOf('holdfast')
 const holdfast = await openHoldfast(holdfastUrl, connections, 'persistent')
+const byHand = await openHandWritten(holdfastUrl, connections)
 const contenders: Contender[] = [
   raw,
   holdfast,
   await openHoldfast(holdfastUrl, connections, 'ephemeral'),
+  byHand,
   await openAdvisory(await urlOf('advisory'), connections),
 ]
 try {
@@ -70,14 +73,16 @@ for (let round = 0; round <= rounds; round += 1)
       }
 
 console.log(JSON.stringify({ ...machine(), rounds, ms }))
-console.log('| operation | lanes | contender | a second | × raw SQL |\n| --- | --- | --- | --- | --- |')
+console.log(
+  '| operation | lanes | contender | a second | × raw SQL, or function by hand |\n| --- | --- | --- | --- | --- |',
+)
 let missed = 0
 for (const operation of OPERATIONS)
   for (const lanes of LANES)
     for (const contender of contenders) {
       const own = rates.get(cellOf(operation, lanes, contender))
       if (!own) continue
-      const base = rates.get(cellOf(operation, lanes, raw)) ?? []
+      const base = rates.get(cellOf(operation, lanes, operation === 'script' ? byHand : raw)) ?? []
       const ratio = median(own.map((rate, round) => rate / (base[round] ?? Number.NaN)))
       const isHeld = contender === holdfast
       const isMet = ratio >= BARS[operation]

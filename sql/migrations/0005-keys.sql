@@ -98,17 +98,17 @@ create table :schema.key_hold (
 );
 create index key_hold_holder_idx on :schema.key_hold (tenant, holder);
 
--- Makes a function whose parameter `ephemeral` says which tables it is about: what stands between `--each` and `--end`
--- is there twice, `{}` in front of a table's name being `ephemeral_` or nothing. Plans name their table, and none is
+-- Makes a function whose parameter `ephemeral` says which tables it is about: what stands between `$each$` and `$end$`
+-- is there twice, `$twin$` in front of a table's name being `ephemeral_` or nothing. Plans name their table, and none is
 -- made for the other. Dropped at the end.
 create function :schema.create_key_function(definition text) returns void
 language plpgsql as $function$
 declare
-  body text := split_part(split_part(definition, '--each', 2), '--end', 1);
+  body text := split_part(split_part(definition, '$each$', 2), '$end$', 1);
 begin
-  execute split_part(definition, '--each', 1)
-    || 'if ephemeral then' || replace(body, '{}', 'ephemeral_') || 'else' || replace(body, '{}', '') || 'end if;'
-    || split_part(definition, '--end', 2);
+  execute split_part(definition, '$each$', 1)
+    || 'if ephemeral then' || replace(body, '$twin$', 'ephemeral_') || 'else' || replace(body, '$twin$', '') || 'end if;'
+    || split_part(definition, '$end$', 2);
 end
 $function$;
 
@@ -210,15 +210,15 @@ begin
     perform :schema.check_key(key, coalesce(ttl_ms, 0));
     value := coalesce(value, '');
   end if;
-  --each
+  $each$
   loop
     select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into r, x, m, e, d, n, v
-    from :schema.{}key_value k where k.tenant = key_set.tenant and k.key = key_set.key;
+    from :schema.$twin$key_value k where k.tenant = key_set.tenant and k.key = key_set.key;
     -- Where time decides, it is read under the row's lock. Otherwise what was seen is checked by the update, and a refusal
     -- locks and writes nothing.
     if e is not null or ttl_ms > 0 then
       select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into r, x, m, e, d, n, v
-      from :schema.{}key_value k where k.tenant = key_set.tenant and k.key = key_set.key for no key update;
+      from :schema.$twin$key_value k where k.tenant = key_set.tenant and k.key = key_set.key for no key update;
     end if;
     if r is null then
       if if_present or if_value <> '' or if_revision <> -1 then
@@ -227,12 +227,12 @@ begin
         return;
       end if;
       perform :schema.enter_key_buckets(tenant, ephemeral, key);
-      insert into :schema.{}key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
+      insert into :schema.$twin$key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
       values (-1, pg_current_xact_id(), '-infinity', true, true, key_set.tenant, key_set.key, '') on conflict do nothing;
       continue;
     end if;
     -- Also says that places are about to be drawn.
-    at := case when pg_advisory_xact_lock_shared(hashtext('holdfast {}keys ' || :schema_literal),
+    at := case when pg_advisory_xact_lock_shared(hashtext('holdfast $twin$keys ' || :schema_literal),
       floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
     if if_revision <> r or if_absent and not d and (e > at) is not false or if_present and (d or e <= at)
       or if_value <> (case when d or e <= at then '' else v end) then
@@ -248,20 +248,20 @@ begin
     revision := case when r >= 0 then r + 1 when ephemeral then :schema.ephemeral_epoch() << 40 else 0 end;
     modified_at := greatest(at, m);
     if ttl_ms > 0 then expires_at := at + ttl_ms * interval '1 millisecond'; end if;
-    update :schema.{}key_value k set xid = pg_current_xact_id(), modified_at = key_set.modified_at, revision = key_set.revision,
+    update :schema.$twin$key_value k set xid = pg_current_xact_id(), modified_at = key_set.modified_at, revision = key_set.revision,
       expires_at = key_set.expires_at, deleted = false, norev = key_set.norev is true, value = key_set.value
     where k.tenant = key_set.tenant and k.key = key_set.key and k.revision = r and k.xid = x;
     exit when found;
   end loop;
   -- Of several values that a transaction gives a key, only the last is part of the history.
   if x = pg_current_xact_id() and not n then
-    update :schema.{}key_change c set norev = true
+    update :schema.$twin$key_change c set norev = true
     where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = r and c.xid = x and not c.norev;
   end if;
-  insert into :schema.{}key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
-  values (nextval(':schema.{}key_place_seq'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
+  insert into :schema.$twin$key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
+  values (nextval(':schema.$twin$key_place_seq'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
     key_set.expires_at, 'set', key_set.norev is true, key_set.tenant, key_set.key, key_set.value);
-  --end
+  $end$
   if pg_sequence_last_value(':schema.key_watch_seq') > date_part('epoch', at) then
     perform pg_notify(:hint_channel, 'keys') where exists (select from :schema.key_watcher w where w.expires_at > at
       and w.ephemeral = key_set.ephemeral and w.tenant = key_set.tenant and starts_with(key_set.key, w.prefix));
@@ -284,11 +284,11 @@ declare
   at timestamptz;
 begin
   if (octet_length(key) between 1 and 1024 and not starts_with(key, '__holdfast:')) is not true then perform :schema.check_key(key, 0); end if;
-  --each
+  $each$
   select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
-  from :schema.{}key_value k where k.tenant = key_delete.tenant and k.key = key_delete.key for no key update;
+  from :schema.$twin$key_value k where k.tenant = key_delete.tenant and k.key = key_delete.key for no key update;
   -- Also says that places are about to be drawn.
-  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast {}keys ' || :schema_literal),
+  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast $twin$keys ' || :schema_literal),
     floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
   if kv.revision is null or kv.deleted or kv.expires_at <= at or if_revision <> kv.revision or if_value <> kv.value then
     done := false;
@@ -297,17 +297,17 @@ begin
   end if;
   -- Of several values that a transaction gives a key, only the last is part of the history.
   if kv.xid = pg_current_xact_id() and not kv.norev then
-    update :schema.{}key_change c set norev = true
+    update :schema.$twin$key_change c set norev = true
     where c.tenant = key_delete.tenant and c.key = key_delete.key and c.revision = kv.revision and c.xid = kv.xid and not c.norev;
   end if;
-  update :schema.{}key_value k set xid = pg_current_xact_id(), modified_at = greatest(at, k.modified_at), revision = k.revision + 1,
+  update :schema.$twin$key_value k set xid = pg_current_xact_id(), modified_at = greatest(at, k.modified_at), revision = k.revision + 1,
     expires_at = null, deleted = true, norev = false, value = ''
   where k.tenant = key_delete.tenant and k.key = key_delete.key
   returning true, k.revision into done, revision;
-  insert into :schema.{}key_change (place, revision, xid, changed_at, modified_at, kind, norev, tenant, key)
-  values (nextval(':schema.{}key_place_seq'), key_delete.revision, pg_current_xact_id(), greatest(at, kv.modified_at),
+  insert into :schema.$twin$key_change (place, revision, xid, changed_at, modified_at, kind, norev, tenant, key)
+  values (nextval(':schema.$twin$key_place_seq'), key_delete.revision, pg_current_xact_id(), greatest(at, kv.modified_at),
     greatest(at, kv.modified_at), 'deleted', false, key_delete.tenant, key_delete.key);
-  --end
+  $end$
   if pg_sequence_last_value(':schema.key_watch_seq') > date_part('epoch', at) then
     perform pg_notify(:hint_channel, 'keys') where exists (select from :schema.key_watcher w where w.expires_at > at
       and w.ephemeral = key_delete.ephemeral and w.tenant = key_delete.tenant and starts_with(key_delete.key, w.prefix));
@@ -331,24 +331,24 @@ begin
     perform :schema.check_key(key, 0);
     raise exception using errcode = 'HF001', message = 'ttl_ms: must be greater than 0; null is no expiry';
   end if;
-  --each
+  $each$
   select k.revision, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
-  from :schema.{}key_value k where k.tenant = key_extend.tenant and k.key = key_extend.key for no key update;
+  from :schema.$twin$key_value k where k.tenant = key_extend.tenant and k.key = key_extend.key for no key update;
   -- Also says that places are about to be drawn.
-  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast {}keys ' || :schema_literal),
+  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast $twin$keys ' || :schema_literal),
     floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
   if kv.revision is null or kv.deleted or kv.expires_at <= at then
     done := false;
     revision := coalesce(kv.revision, -1);
     return;
   end if;
-  update :schema.{}key_value k set xid = pg_current_xact_id(), expires_at = at + ttl_ms * interval '1 millisecond'
+  update :schema.$twin$key_value k set xid = pg_current_xact_id(), expires_at = at + ttl_ms * interval '1 millisecond'
   where k.tenant = key_extend.tenant and k.key = key_extend.key
   returning true, k.revision, k.expires_at into done, revision, expires_at;
-  insert into :schema.{}key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
-  values (nextval(':schema.{}key_place_seq'), key_extend.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
+  insert into :schema.$twin$key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
+  values (nextval(':schema.$twin$key_place_seq'), key_extend.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
     key_extend.expires_at, 'extended', kv.norev, key_extend.tenant, key_extend.key, kv.value);
-  --end
+  $end$
   if pg_sequence_last_value(':schema.key_watch_seq') > date_part('epoch', at) then
     perform pg_notify(:hint_channel, 'keys') where exists (select from :schema.key_watcher w where w.expires_at > at
       and w.ephemeral = key_extend.ephemeral and w.tenant = key_extend.tenant and starts_with(key_extend.key, w.prefix));
@@ -367,11 +367,11 @@ declare
   -- By its name it would be what PL/pgSQL calls so.
   answer alias for $4;
 begin
-  --each
+  $each$
   select k.value, k.revision, k.expires_at, k.modified_at into value, revision, expires_at, modified_at
-  from :schema.{}key_value k
+  from :schema.$twin$key_value k
   where k.tenant = key_get.tenant and k.key = key_get.key and not k.deleted and (k.expires_at > clock_timestamp()) is not false;
-  --end
+  $end$
   answer := revision is not null;
   if not answer then revision := -1; end if;
 end
@@ -389,17 +389,17 @@ declare
   -- By its name it would be what PL/pgSQL calls so.
   answer alias for $5;
 begin
-  --each
+  $each$
   select x.value, x.revision, x.modified_at into value, revision, modified_at from (
-    select k.value, k.revision, k.modified_at from :schema.{}key_value k
+    select k.value, k.revision, k.modified_at from :schema.$twin$key_value k
     where k.tenant = key_get_revision.tenant and k.key = key_get_revision.key and at_revision in (-1, k.revision)
       and not k.deleted and (k.expires_at > clock_timestamp()) is not false
     union all
-    select c.value, c.revision, c.modified_at from :schema.{}key_change c
+    select c.value, c.revision, c.modified_at from :schema.$twin$key_change c
     where c.tenant = key_get_revision.tenant and c.key = key_get_revision.key and c.revision = at_revision
       and not c.norev and c.value is not null
   ) x limit 1;
-  --end
+  $end$
   answer := revision is not null;
   if not answer then revision := -1; end if;
 end
@@ -417,14 +417,14 @@ declare
   -- By its name it would be what PL/pgSQL calls so.
   answer alias for $5;
 begin
-  --each
+  $each$
   select x.value, x.revision, x.expires_at, x.modified_at into value, revision, expires_at, modified_at from (
-    select c.value, c.revision, c.expires_at, c.modified_at from :schema.{}key_change c
+    select c.value, c.revision, c.expires_at, c.modified_at from :schema.$twin$key_change c
     where c.tenant = key_get_as_of.tenant and c.key = key_get_as_of.key and not c.norev
       and c.changed_at < to_timestamp((at_ms + 1) / 1000.0)
     order by c.revision desc, c.place desc limit 1
   ) x where x.value is not null and (x.expires_at > to_timestamp(at_ms / 1000.0)) is not false;
-  --end
+  $end$
   answer := revision is not null;
   if not answer then revision := -1; end if;
 end
@@ -443,17 +443,17 @@ declare
   high text := :schema.key_prefix_end(prefix);
   skip integer := length(prefix) + 1;
 begin
-  --each
+  $each$
   if as_of_ms is null then
-    return query select k.key, k.value, k.revision, k.expires_at, k.modified_at from :schema.{}key_value k
+    return query select k.key, k.value, k.revision, k.expires_at, k.modified_at from :schema.$twin$key_value k
       where k.tenant = key_range.tenant and k.key >= prefix and k.key < high
         and (deep or strpos(substr(k.key, skip), '/') = 0)
         and not k.deleted and (k.expires_at > clock_timestamp()) is not false
       order by k.key;
   else
-    return query select k.key, x.value, x.revision, x.expires_at, x.modified_at from :schema.{}key_value k
+    return query select k.key, x.value, x.revision, x.expires_at, x.modified_at from :schema.$twin$key_value k
       cross join lateral (
-        select c.value, c.revision, c.expires_at, c.modified_at from :schema.{}key_change c
+        select c.value, c.revision, c.expires_at, c.modified_at from :schema.$twin$key_change c
         where c.tenant = k.tenant and c.key = k.key and not c.norev and c.changed_at < to_timestamp((as_of_ms + 1) / 1000.0)
         order by c.revision desc, c.place desc limit 1
       ) x
@@ -462,7 +462,7 @@ begin
         and x.value is not null and (x.expires_at > to_timestamp(as_of_ms / 1000.0)) is not false
       order by k.key;
   end if;
-  --end
+  $end$
 end
 $body$
 $function$);
@@ -496,24 +496,24 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
   wanted record;
 begin
-  --each
+  $each$
   for wanted in select n.key, bool_or(n.writes) as writes from unnest(keys, writes) as n (key, writes)
     group by n.key order by n.key collate "C"
   loop
     loop
       if wanted.writes then
-        perform from :schema.{}key_value k where k.tenant = key_lock.tenant and k.key = wanted.key for no key update;
+        perform from :schema.$twin$key_value k where k.tenant = key_lock.tenant and k.key = wanted.key for no key update;
       else
-        perform from :schema.{}key_value k where k.tenant = key_lock.tenant and k.key = wanted.key for share;
+        perform from :schema.$twin$key_value k where k.tenant = key_lock.tenant and k.key = wanted.key for share;
       end if;
       exit when found;
       perform :schema.check_key(wanted.key, 0);
       perform :schema.enter_key_buckets(tenant, ephemeral, wanted.key);
-      insert into :schema.{}key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
+      insert into :schema.$twin$key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
       values (-1, pg_current_xact_id(), '-infinity', true, true, key_lock.tenant, wanted.key, '') on conflict do nothing;
     end loop;
   end loop;
-  --end
+  $end$
 end
 $body$
 $function$);
@@ -524,12 +524,12 @@ create function :schema.key_unlock_unwritten(tenant text, ephemeral boolean, key
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $body$
 #variable_conflict use_column
 begin
-  --each
-  delete from :schema.{}key_value k where k.tenant = key_unlock_unwritten.tenant and k.revision = -1 and k.key in (
-    select u.key from :schema.{}key_value u
+  $each$
+  delete from :schema.$twin$key_value k where k.tenant = key_unlock_unwritten.tenant and k.revision = -1 and k.key in (
+    select u.key from :schema.$twin$key_value u
     where u.tenant = key_unlock_unwritten.tenant and u.key = any (keys) and u.revision = -1
     order by u.key for update skip locked);
-  --end
+  $end$
 end
 $body$
 $function$);
@@ -546,11 +546,11 @@ declare
 begin
   perform pg_advisory_xact_lock(:schema.key_bucket_lock(tenant, ephemeral,
     case when cardinality(parts) > 1 then array_to_string(trim_array(parts, 1), '/') end));
-  --each
-  perform from :schema.{}key_value k
+  $each$
+  perform from :schema.$twin$key_value k
   where k.tenant = key_guard.tenant and k.key >= bucket_or_prefix and k.key < high
   order by k.key for share;
-  --end
+  $end$
 end
 $body$
 $function$);
@@ -606,8 +606,8 @@ declare
 begin
   perform :schema.check_key(key, coalesce(ttl_ms, 0));
   perform :schema.key_lock(tenant, ephemeral, array[key], array[true]);
-  --each
-  select k.value, k.expires_at, k.revision into was, kept, revision from :schema.{}key_value k
+  $each$
+  select k.value, k.expires_at, k.revision into was, kept, revision from :schema.$twin$key_value k
   where k.tenant = key_increment.tenant and k.key = key_increment.key and not k.deleted and (k.expires_at > clock_timestamp()) is not false;
   if was is not null then
     -- Bytes, not text: what is no text in the database's encoding is no number either.
@@ -631,11 +631,11 @@ begin
     convert_to(total::text, 'UTF8'), case when was is null then ttl_ms end, null, null, null, null, null) s;
   if kept is not null then
     expires_at := kept;
-    update :schema.{}key_value k set expires_at = kept where k.tenant = key_increment.tenant and k.key = key_increment.key;
-    update :schema.{}key_change c set expires_at = kept where c.tenant = key_increment.tenant and c.key = key_increment.key
+    update :schema.$twin$key_value k set expires_at = kept where k.tenant = key_increment.tenant and k.key = key_increment.key;
+    update :schema.$twin$key_change c set expires_at = kept where c.tenant = key_increment.tenant and c.key = key_increment.key
       and c.revision = key_increment.revision and not c.norev;
   end if;
-  --end
+  $end$
 end
 $body$
 $function$);
@@ -650,14 +650,14 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
   answer alias for $6;
 begin
-  --each
+  $each$
   select x.value, x.revision, x.expires_at, x.modified_at into value, revision, expires_at, modified_at from (
-    select c.value, c.revision, c.expires_at, c.modified_at from :schema.{}key_change c
+    select c.value, c.revision, c.expires_at, c.modified_at from :schema.$twin$key_change c
     where c.tenant = key_get_in_snapshot.tenant and c.key = key_get_in_snapshot.key and not c.norev
       and pg_visible_in_snapshot(c.xid, seen)
     order by c.revision desc, c.place desc limit 1
   ) x where x.value is not null and (x.expires_at > to_timestamp(at_ms / 1000.0)) is not false;
-  --end
+  $end$
   answer := revision is not null;
   if not answer then revision := -1; end if;
 end
@@ -681,10 +681,10 @@ declare
   live timestamptz := to_timestamp(at_ms / 1000.0);
 begin
   if high is null then high := :schema.key_prefix_end(''); end if;
-  --each
+  $each$
   if at_ms is null then
     return query with page as (
-      select k.key, k.value, k.revision, k.expires_at, k.modified_at from :schema.{}key_value k
+      select k.key, k.value, k.revision, k.expires_at, k.modified_at from :schema.$twin$key_value k
       where k.tenant = key_page.tenant and k.key >= low and not (above and k.key = low) and k.key < high
         and (depth is null or strpos(substr(k.key, depth + 1), '/') = 0)
         and not k.deleted and (k.expires_at > clock_timestamp()) is not false
@@ -695,13 +695,13 @@ begin
     select null, null, null, null, null, pg_current_snapshot()::text, floor(extract(epoch from clock_timestamp()) * 1000)::bigint;
   else
     return query select k.key, x.value, x.revision, x.expires_at, x.modified_at, null::text, null::bigint
-      from :schema.{}key_value k
+      from :schema.$twin$key_value k
       cross join lateral (
         select k.value, k.revision, k.expires_at, k.modified_at, k.deleted as gone
         where not exact and seen is not null
           and (pg_visible_in_snapshot(k.xid, seen) or k.xid = pg_current_xact_id_if_assigned())
         union all
-        (select c.value, c.revision, c.expires_at, c.modified_at, c.value is null from :schema.{}key_change c
+        (select c.value, c.revision, c.expires_at, c.modified_at, c.value is null from :schema.$twin$key_change c
           where c.tenant = k.tenant and c.key = k.key and not c.norev
             and case when seen is null then c.changed_at < at else pg_visible_in_snapshot(c.xid, seen) end
           order by c.revision desc, c.place desc limit 1)
@@ -712,7 +712,7 @@ begin
         and not x.gone and (x.expires_at > live) is not false
       order by k.key limit max_rows;
   end if;
-  --end
+  $end$
 end
 $body$
 $function$);
@@ -738,16 +738,16 @@ declare
 begin
   if ephemeral then perform :schema.ephemeral_epoch(); end if;
   -- In this order: who has drawn a place up to it and is not among the writers has ended, and is seen.
-  --each
-  select case when s.is_called then s.last_value else s.last_value - 1 end into place from :schema.{}key_place_seq s;
+  $each$
+  select case when s.is_called then s.last_value else s.last_value - 1 end into place from :schema.$twin$key_place_seq s;
   select w.writers, w.since_minute into writers, since_minute from :schema.key_writers(ephemeral) w;
   seen := pg_current_snapshot();
   floor := place;
   if cardinality(writers) > 0 then
-    select coalesce(max(c.place), -1) into floor from :schema.{}key_change c
+    select coalesce(max(c.place), -1) into floor from :schema.$twin$key_change c
     where c.place <= key_watch_start.place and c.changed_at < to_timestamp((since_minute - 2) * 60.0);
   end if;
-  --end
+  $end$
 end
 $body$
 $function$);
@@ -775,7 +775,7 @@ begin
     select array(select unnest(gap_writers) intersect select unnest(w.writers)) into waiting from :schema.key_writers(ephemeral) w;
   end if;
   if gap_to is not null and cardinality(waiting) = 0 then dead_to := gap_to; end if;
-  --each
+  $each$
   if seen is not null then
     until := case when cardinality(waiting) = 0 then gap_to else after end;
     top := gap_to;
@@ -783,7 +783,7 @@ begin
     select (array_agg(p.before order by p.place) filter (where p.place - p.before > 1 and p.place - 1 > dead_to))[1], max(p.place)
     into until, top from (
       select n.place, lag(n.place, 1, after) over (order by n.place) as before from (
-        select c.place from :schema.{}key_change c where c.place > after order by c.place limit max_places
+        select c.place from :schema.$twin$key_change c where c.place > after order by c.place limit max_places
       ) n
     ) p;
     if until is null then
@@ -797,17 +797,17 @@ begin
   end if;
   if until > after then
     return query select c.place, c.kind, c.key, c.value, c.revision, c.expires_at, c.changed_at, null::bigint, null::text[]
-    from :schema.{}key_change c
+    from :schema.$twin$key_change c
     where c.place > after and c.place <= until and c.tenant = key_changes.tenant and c.key >= low and (high is null or c.key < high)
       and (depth is null or strpos(substr(c.key, depth + 1), '/') = 0)
       and (seen is null or not pg_visible_in_snapshot(c.xid, seen))
     order by c.place;
   end if;
   -- Read last: what was taken away meanwhile has raised it.
-  select l.trimmed_to into trimmed from :schema.{}key_log l;
+  select l.trimmed_to into trimmed from :schema.$twin$key_log l;
   return query select case when trimmed <= after or seen is not null and trimmed <= gap_to then until end, null:::schema.key_change_kind, null::text,
     null::bytea, null::bigint, null::timestamptz, null::timestamptz, top, waiting;
-  --end
+  $end$
 end
 $body$
 $function$);
@@ -841,27 +841,27 @@ declare
   swept integer;
   topics integer;
 begin
-  --each
-  perform pg_advisory_xact_lock_shared(hashtext('holdfast {}keys ' || :schema_literal), floor(date_part('epoch', at) / 60)::integer);
+  $each$
+  perform pg_advisory_xact_lock_shared(hashtext('holdfast $twin$keys ' || :schema_literal), floor(date_part('epoch', at) / 60)::integer);
   -- By ctid, and further down by an array: with few keys in its statistics, a join would go through all of the table.
   with gone as (
-    update :schema.{}key_value k set deleted = true, value = '', xid = pg_current_xact_id()
+    update :schema.$twin$key_value k set deleted = true, value = '', xid = pg_current_xact_id()
     where k.expires_at <= at and k.ctid = any (array(
-      select e.ctid from :schema.{}key_value e
+      select e.ctid from :schema.$twin$key_value e
       where not e.deleted and e.expires_at is not null and e.expires_at <= at
       order by e.expires_at limit max_rows for no key update skip locked))
     returning k.tenant, k.key, k.revision, k.expires_at, k.modified_at
   ), logged as (
-    insert into :schema.{}key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key)
-    select nextval(':schema.{}key_place_seq'), g.revision, pg_current_xact_id(), greatest(at, g.modified_at), g.modified_at,
+    insert into :schema.$twin$key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key)
+    select nextval(':schema.$twin$key_place_seq'), g.revision, pg_current_xact_id(), greatest(at, g.modified_at), g.modified_at,
       g.expires_at, 'expired', true, g.tenant, g.key
     from gone g
-    returning {}key_change.tenant, {}key_change.key
+    returning $twin$key_change.tenant, $twin$key_change.key
   )
   select count(*), count(*) filter (where exists (select from :schema.key_watcher w
     where w.expires_at > at and w.ephemeral = key_sweep.ephemeral and w.tenant = l.tenant and starts_with(l.key, w.prefix)))
   into swept, topics from logged l;
-  --end
+  $end$
   if topics > 0 then perform pg_notify(:hint_channel, 'keys'); end if;
   return swept;
 end
@@ -885,12 +885,12 @@ declare
   highest bigint;
   edge timestamptz := clock_timestamp() - watched;
 begin
-  --each
-  select l.trim_place into from_place from :schema.{}key_log l for update skip locked;
+  $each$
+  select l.trim_place into from_place from :schema.$twin$key_log l for update skip locked;
   if from_place is null then return 0; end if;
   delete from :schema.key_hold h where h.ephemeral = key_trim.ephemeral and h.expires_at < clock_timestamp() - interval '1 minute';
   with batch as (
-    select c.place, c.norev, c.tenant, c.key, c.revision, c.changed_at from :schema.{}key_change c
+    select c.place, c.norev, c.tenant, c.key, c.revision, c.changed_at from :schema.$twin$key_change c
     where c.place > from_place order by c.place limit max_rows
   ), old as (
     select b.* from batch b where b.changed_at < edge
@@ -899,14 +899,14 @@ begin
     union all
     select o.place from old o
     cross join lateral (
-      select n.changed_at, n.xid from :schema.{}key_change n
+      select n.changed_at, n.xid from :schema.$twin$key_change n
       where n.tenant = o.tenant and n.key = o.key and not n.norev and (n.revision, n.place) > (o.revision, o.place)
       order by n.revision, n.place limit 1
     ) next
     where not o.norev and next.changed_at < edge
       and (kept_days > 0 and next.changed_at < clock_timestamp() - kept_days * interval '1 day'
         or kept_changes > 0 and exists (
-          select from :schema.{}key_change n
+          select from :schema.$twin$key_change n
           where n.tenant = o.tenant and n.key = o.key and not n.norev and (n.revision, n.place) > (o.revision, o.place)
           order by n.revision, n.place offset kept_changes limit 1))
       and not exists (
@@ -914,13 +914,13 @@ begin
           and h.expires_at > clock_timestamp()
           and case when h.is_exact then not pg_visible_in_snapshot(next.xid, h.held) else next.changed_at > h.held_at end)
   ), gone as (
-    delete from :schema.{}key_change c where c.place = any (array(select u.place from unneeded u)) returning c.place
+    delete from :schema.$twin$key_change c where c.place = any (array(select u.place from unneeded u)) returning c.place
   )
   select (select count(*) from batch), (select max(b.place) from batch b), (select max(g.place) from gone g)
   into looked, last_place, highest;
-  update :schema.{}key_log l set trim_place = case when looked < max_rows then -1 else last_place end,
+  update :schema.$twin$key_log l set trim_place = case when looked < max_rows then -1 else last_place end,
     trimmed_to = greatest(l.trimmed_to, highest);
-  --end
+  $end$
   return looked;
 end
 $body$

@@ -140,7 +140,7 @@ export function renderMigration(text: string, schema: string): string {
   const literal = (value: string) =>
     `${value.includes('\\') ? 'E' : ''}'${value.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
   return text.replace(
-    /:schema_literal\b|':schema\.(\w+)'|:schema\b|:channel\b|:hint_channel\b/g,
+    /:schema_literal\b|':schema\.([\w$]+)'|:schema\b|:channel\b|:hint_channel\b/g,
     (found, object?: string) => {
       if (object !== undefined) return literal(`${quoteIdentifier(schema)}.${quoteIdentifier(object)}`)
       if (found === ':schema') return quoteIdentifier(schema)

@@ -6,7 +6,7 @@ import type { EffectName } from '../../src/effects/effect-name.ts'
 import { type App, type AppOptions, defineApp, type JobContext } from '../../src/index.ts'
 import { type AnyJob, defineJob, type Job } from '../../src/jobs/define-job.ts'
 import type { EnqueueAnswer, EnqueueOptions } from '../../src/jobs/enqueue-options.ts'
-import { openMigratedPglite } from '../support/backends.ts'
+import { openMigratedPglite, testsEmbedded } from '../support/backends.ts'
 import { createDatabase } from '../support/database.ts'
 import { withResolvers } from '../support/eventually.ts'
 
@@ -97,6 +97,7 @@ export function describeEachHome(name: string, define: (suite: HomeSuite) => voi
   describe(`${name} (PostgreSQL)`, () => {
     define({ kind: 'pg', open: openPgHome })
   })
+  if (!testsEmbedded) return
   describe(`${name} (PGlite)`, () => {
     define({ kind: 'pglite', open: openPgliteHome })
   })

@@ -27,8 +27,11 @@ export interface BackendSuite {
   open(): Promise<Backend>
 }
 
+/** False where another version of the server is tested than the newest: PGlite is the same beside each. */
+export const testsEmbedded = process.env['HOLDFAST_POSTGRES'] === undefined
+
 /**
- * Runs the same tests on PostgreSQL and on PGlite.
+ * Runs the same tests on PostgreSQL and, beside its newest version, on PGlite.
  *
  * @example
  * describeEachBackend('enqueue', ({ open }) => {
@@ -41,6 +44,7 @@ export function describeEachBackend(name: string, define: (suite: BackendSuite) 
   describe(`${name} (PostgreSQL)`, () => {
     define({ kind: 'pg', open: openPostgres })
   })
+  if (!testsEmbedded) return
   describe(`${name} (PGlite)`, () => {
     define({ kind: 'pglite', open: openPglite })
   })

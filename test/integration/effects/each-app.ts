@@ -1,7 +1,7 @@
 import { describe } from 'vitest'
 import { type App, defineApp } from '../../../src/index.ts'
 import { type AppSettings, EventLog } from '../../faults/apps.ts'
-import { openMigratedPglite } from '../../support/backends.ts'
+import { openMigratedPglite, testsEmbedded } from '../../support/backends.ts'
 import { createDatabase } from '../../support/database.ts'
 
 /** An application on either back end, with its worker running. */
@@ -35,6 +35,7 @@ export function describeEachApp(name: string, define: (suite: AppSuite) => void)
       },
     })
   })
+  if (!testsEmbedded) return
   describe(`${name} (PGlite)`, () => {
     define({
       kind: 'pglite',
