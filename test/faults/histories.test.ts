@@ -45,7 +45,7 @@ describe('on PGlite, many callers in one process', () => {
 
 /** One for each checker; the others by the command. */
 const inSuite: readonly ControlName[] = [
-  'set-without-lock',
+  'set-without-recheck',
   'script-without-read-locks',
   'transfer-without-locks',
   'lock-of-two',

@@ -12,17 +12,22 @@ export interface Control {
   readonly edits?: readonly Edit[]
 }
 
-/** A read of what a key was before a write. */
-const SET_ROW = 'from "holdfast".key_value k where k.tenant = key_set.tenant and k.key = key_set.key'
 /** What a script locks of the keys that it only reads. */
 const SHARED =
   'from "holdfast".key_value k where k.tenant = key_lock.tenant and k.key = wanted.key for share;'
 
 export const controls = {
-  'set-without-lock': {
-    takesOut: 'set: the lock before the conditions are looked at',
+  'set-without-recheck': {
+    takesOut: 'set: that the row is still as the conditions were looked at',
     noticedBy: 'register',
-    functions: [{ name: 'key_set', find: `${SET_ROW} for no key update;`, replace: `${SET_ROW};` }],
+    functions: [
+      {
+        name: 'key_set',
+        find: 'where k.tenant = key_set.tenant and k.key = key_set.key and k.revision = r and k.xid = x;',
+        replace: 'where k.tenant = key_set.tenant and k.key = key_set.key;',
+        times: 2,
+      },
+    ],
   },
   'set-without-condition': {
     takesOut: 'set: the revision it was to have',
