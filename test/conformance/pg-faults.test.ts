@@ -44,7 +44,7 @@ function watch(driver: Driver): { log: string[]; close: () => Promise<void> } {
 
 async function endBackends({ database }: Opened): Promise<void> {
   await database.sql(
-    `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'driver test'`,
+    `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'driver test'`,
   )
 }
 
@@ -220,7 +220,7 @@ describe('closing', () => {
     await expect(slow).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
     await eventually('no idle backend', async () => {
       const rows = await database.sql(
-        `select from pg_stat_activity where application_name = 'driver test' and state <> 'active'`,
+        `select from pg_stat_activity where datname = current_database() and application_name = 'driver test' and state <> 'active'`,
       )
       return rows.length === 0
     })

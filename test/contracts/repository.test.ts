@@ -36,6 +36,12 @@ function linesWithMachinePaths(file: string, text: string): string[] {
     )
 }
 
+/** Statements on the sessions of the whole server that do not say of which database or process. */
+function looksAtEverybody(text: string): string[] {
+  const statements = text.match(/from pg_stat_activity\s+(?:\w+\s+)?where\s+[^`;]{0,40}/g) ?? []
+  return statements.filter((statement) => !/where\s+(?:\w+\.)?(datname =|pid =)/.test(statement))
+}
+
 describe('the repository', () => {
   it('has lock files that name no registry', () => {
     const locks = ownFiles().filter((file) => path.basename(file) === 'package-lock.json')
@@ -60,6 +66,15 @@ describe('the repository', () => {
     expect(found).toEqual([])
   })
 
+  it('looks in its tests at the sessions of its own database only: others run beside it', () => {
+    const found = readFiles(
+      'test',
+      (file) => file.endsWith('.ts') && !file.endsWith('/repository.test.ts'),
+    ).map(({ file, text }) => [file, looksAtEverybody(text)])
+    expect(found.filter(([, statements]) => statements?.length)).toEqual([])
+    expect(found.length).toBeGreaterThan(100)
+  })
+
   it('pins every dependency exactly', () => {
     const all = { ...manifest.dependencies, ...manifest.devDependencies }
     const loose = Object.entries(all).filter(([, version]) => !exactVersion.test(version))
@@ -80,6 +95,12 @@ describe('the checks themselves', () => {
     const folder = ['', 'root', 'project'].join('/')
     expect(linesWithMachinePaths('a.md', `see ${folder}/src`)).toHaveLength(1)
     expect(linesWithMachinePaths('a.md', `see https://example.com${folder} and docs${folder}`)).toEqual([])
+  })
+
+  it('see a look at everybody’s sessions', () => {
+    expect(looksAtEverybody("select from pg_stat_activity where wait_event = 'PgSleep'")).toHaveLength(1)
+    expect(looksAtEverybody('select from pg_stat_activity\n where datname = current_database()')).toEqual([])
+    expect(looksAtEverybody('select from pg_stat_activity where pid = $1')).toEqual([])
   })
 
   it('see loose versions', () => {

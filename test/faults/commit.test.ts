@@ -138,7 +138,7 @@ it('a session that is terminated inside a commit leaves nothing of it, and the n
   const { id } = await app.enqueue(one, null)
   await eventually('it has written', () => gate.waiting === 1)
   const ended = await db.sql(
-    `select pg_terminate_backend(pid) from pg_stat_activity where state = 'idle in transaction' and datname = current_database()`,
+    `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and state = 'idle in transaction'`,
   )
   gate.open()
 
@@ -155,7 +155,9 @@ it('a cancel that comes while the commit is under way finds the job completed; o
   await app.worker().start()
   const { id } = await app.enqueue(one, null)
   await eventually('it commits', async () => {
-    const rows = await db.sql(`select from pg_stat_activity where state = 'active' and query = 'commit'`)
+    const rows = await db.sql(
+      `select from pg_stat_activity where datname = current_database() and state = 'active' and query = 'commit'`,
+    )
     return rows.length === 1
   })
   const answer = await app.job(id).cancel()
@@ -212,7 +214,9 @@ it('a commit under way when its worker is stopped decides alone: nothing is hand
   await worker.start()
   const { id } = await app.enqueue(one, null)
   await eventually('it commits', async () => {
-    const rows = await db.sql(`select from pg_stat_activity where state = 'active' and query = 'commit'`)
+    const rows = await db.sql(
+      `select from pg_stat_activity where datname = current_database() and state = 'active' and query = 'commit'`,
+    )
     return rows.length === 1
   })
   await worker.stop({ shutdownMs: 0 })
@@ -277,7 +281,10 @@ it('a fenced transaction of the handler is refused once the job is rescued, with
   await eventually('it waits', () => gate.waiting === 1)
   await db.sql(`update holdfast.worker set heartbeat_at = now() - interval '3 hours'`)
   await other.app.worker().start()
-  expect(await other.app.job(id).wait({ timeoutMs: 15_000 })).toMatchObject({ attempts: 2, result: 'second' })
+  // By either worker; the first one's heartbeat is still taken for old, so its try may be rescued once more.
+  const done = await other.app.job(id).wait({ timeoutMs: 15_000 })
+  expect(done).toMatchObject({ state: 'completed', result: 'second' })
+  expect(done?.attempts).toBeGreaterThan(1)
   gate.open()
   await opened.events.first('write.refused')
 

@@ -257,7 +257,12 @@ it('a keyed enqueue whose rival ends, or rolls back, between insert and lookup g
   const waiting = app.enqueue(job, 2, { uniqueKey: 'k' })
   await eventually(
     'it waits for the rival',
-    async () => (await db.sql(`select from pg_stat_activity where wait_event_type = 'Lock'`)).length,
+    async () =>
+      (
+        await db.sql(
+          `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+        )
+      ).length,
   )
   await rival.query('rollback')
   const made = await waiting

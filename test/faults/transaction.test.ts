@@ -57,7 +57,9 @@ it('a process SIGKILLed before its commit leaves neither the change nor a job', 
   expect(child.messages.map((m) => m.kind)).toEqual(['enqueued'])
 
   await eventually('its backend has noticed', async () => {
-    const rows = await db.sql(`select from pg_stat_activity where application_name = 'holdfast producer'`)
+    const rows = await db.sql(
+      `select from pg_stat_activity where datname = current_database() and application_name = 'holdfast producer'`,
+    )
     return rows.length === 0
   })
   expect(await db.sql('select confirmed from orders')).toEqual([{ confirmed: false }])
@@ -173,7 +175,7 @@ it('while a handler waits for a provider its worker holds no transaction open', 
 
   for (let look = 0; look < 20; look += 1) {
     const rows = await db.sql(
-      `select state, query from pg_stat_activity where application_name like 'holdfast%' and datname = current_database()
+      `select state, query from pg_stat_activity where datname = current_database() and application_name like 'holdfast%'
        and (state like 'idle in transaction%' or xact_start < now() - interval '200 ms')`,
     )
     expect(rows).toEqual([])

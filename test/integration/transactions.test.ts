@@ -404,8 +404,11 @@ describe('with several connections', () => {
     await eventually(
       'its backends are gone',
       async () =>
-        (await home.sql(`select from pg_stat_activity where application_name like 'holdfast producer%'`))
-          .length === 0,
+        (
+          await home.sql(
+            `select from pg_stat_activity where datname = current_database() and application_name like 'holdfast producer%'`,
+          )
+        ).length === 0,
     )
     expect(await home.sql('select from orders where confirmed')).toHaveLength(expected)
     expect(await home.count()).toBe(expected)

@@ -355,7 +355,7 @@ describe('a handler that runs', () => {
         await new Promise((resolve) => setTimeout(resolve, 300))
         seen = (
           await client.query(
-            `select state from pg_stat_activity where application_name like 'holdfast%' and datname = current_database() and xact_start is not null and state <> 'active'`,
+            `select state from pg_stat_activity where datname = current_database() and application_name like 'holdfast%' and xact_start is not null and state <> 'active'`,
           )
         ).rows
         await client.end()

@@ -136,7 +136,7 @@ describe('a watcher of keys', () => {
     await other.keys.set('w/0', 'first')
     await eventually('the first change', () => changes.length === 1, { pollMs: 5 })
     await db.sql(
-      `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'holdfast watching'`,
+      `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'holdfast watching'`,
     )
     for (const key of ['w/1', 'w/2', 'w/3']) await other.keys.set(key, 'x')
     await other.keys.delete('w/1')

@@ -132,7 +132,7 @@ it('a completion that waits for a rescue is refused when that commits', async ()
     completing = complete(database, worker, jobs)
     await eventually('the completion waits', async () => {
       const [row] = await db.sql(
-        `select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and query like '%settle_completed%'`,
+        `select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%settle_completed%'`,
       )
       return row?.['n']
     })
@@ -165,7 +165,12 @@ it('a heartbeat that commits between the look of a rescuer and its lock keeps th
   const looking = driver.query(text, ['25'])
   await eventually(
     'it looks',
-    async () => (await db.sql(`select from pg_stat_activity where wait_event = 'PgSleep'`)).length,
+    async () =>
+      (
+        await db.sql(
+          `select from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`,
+        )
+      ).length,
   )
   await run(database, renewLeases, { workerId: worker })
 

@@ -62,7 +62,7 @@ describe('a script that PostgreSQL ends for the sake of another transaction', ()
   const waits = async (count: number) =>
     await eventually('the script waits', async () => {
       const rows = await db.sql(
-        `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
       )
       return rows.length >= count
     })

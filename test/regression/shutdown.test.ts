@@ -248,7 +248,7 @@ it('a stop while a new life begins leaves no worker behind', async () => {
   expect(await db.sql('select from holdfast.worker')).toEqual([])
   await eventually('its connections are gone', async () => {
     const rows = await db.sql(
-      `select from pg_stat_activity where application_name = 'holdfast test' and query like '%renew%'`,
+      `select from pg_stat_activity where datname = current_database() and application_name = 'holdfast test' and query like '%renew%'`,
     )
     return rows.length === 0
   })
@@ -348,7 +348,7 @@ it('backends that end while idle harm neither the process nor the next job', asy
   await app.worker().start()
   await eventually('it waits', async () => (await db.sql('select from holdfast.waiter')).length)
   await db.sql(
-    `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'holdfast test'`,
+    `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'holdfast test'`,
   )
 
   const { id } = await eventually('an enqueue works again', async () => await app.enqueue(job, null))

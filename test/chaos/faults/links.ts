@@ -11,7 +11,7 @@ export async function terminateSession(stage: Stage, random: Random): Promise<vo
   const rows = await stage.inspector.query<{ query: string }>(
     `select query, pg_terminate_backend(pid) from (
        select pid, query from pg_stat_activity
-       where application_name like 'holdfast%' and query ilike $1 order by random() limit $2) chosen`,
+       where datname = current_database() and application_name like 'holdfast%' and query ilike $1 order by random() limit $2) chosen`,
     [like, random.chance(0.15) ? 6 : 1],
   )
   stage.counts.terminated += rows.length

@@ -24,7 +24,7 @@ afterAll(async () => {
 /** Ends every connection of the watching application. */
 const terminate = async () =>
   await db.sql(
-    `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'holdfast watcher' and datname = current_database()`,
+    `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'holdfast watcher'`,
   )
 
 describe('keys under concurrent writers', () => {

@@ -123,7 +123,7 @@ describe('a try in a transaction', () => {
     const stale = app.locks.assert(asserting, 'pending', first.fencingToken as bigint)
     await eventually('the assertion to wait', async () => {
       const [row] = await db.sql<{ n: number }>(
-        `select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and query like '%assert_lock%'`,
+        `select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%assert_lock%'`,
       )
       return row?.n
     })

@@ -128,7 +128,7 @@ describe('waiting over processes (PostgreSQL)', () => {
         [resource],
       )
       const [listener] = await db.sql(
-        `select from pg_stat_activity where application_name = $1 and query ilike 'listen%' and state = 'idle'`,
+        `select from pg_stat_activity where datname = current_database() and application_name = $1 and query ilike 'listen%' and state = 'idle'`,
         [`holdfast ${app.name}`],
       )
       return row?.['marked'] === true && listener !== undefined
@@ -184,7 +184,7 @@ describe('waiting over processes (PostgreSQL)', () => {
       const trying = here.locks.acquire(resource, { waitMs, signal: stop.signal })
       await eventually('the try to be under way', async () => {
         const [row] = await db.sql<{ n: number }>(
-          `select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and query like '%acquire_lock%'`,
+          `select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%acquire_lock%'`,
         )
         return row?.n
       })

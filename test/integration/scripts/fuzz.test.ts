@@ -43,7 +43,7 @@ describeEachApp('any script', ({ open }) => {
       const [left] = await opened.sql<{ rows: number; transactions: number }>(
         `select (select count(*) from holdfast.key_value where revision < 0)::int
             + (select count(*) from holdfast.ephemeral_key_value where revision < 0)::int as rows,
-          (select count(*) from pg_stat_activity where state like 'idle in%' and datname = current_database())::int as transactions`,
+          (select count(*) from pg_stat_activity where datname = current_database() and state like 'idle in%')::int as transactions`,
       )
       expect(left).toEqual({ rows: 0, transactions: 0 })
     },
