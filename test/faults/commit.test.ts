@@ -286,6 +286,7 @@ it('a fenced transaction of the handler is refused once the job is rescued, with
   expect(done).toMatchObject({ state: 'completed', result: 'second' })
   expect(done?.attempts).toBeGreaterThan(1)
   gate.open()
+  await eventually('it has tried everything', () => codes.length === 4)
   await opened.events.first('write.refused')
 
   expect(codes).toEqual(['LEASE_LOST', 'LEASE_LOST', 'LEASE_LOST', 'LEASE_LOST'])
