@@ -8,12 +8,12 @@ create table :schema.lock (
   acquired_at timestamptz,
   waited_until timestamptz,                 -- so long somebody waits for it, and has to be told when it is free
   prune_at timestamptz not null default clock_timestamp() + interval '1 day',   -- looked at then, whether it is still used
-  token bigint,                             -- of the newest grant
+  token bigint default nextval(':schema.fencing_token_seq'),   -- of the newest grant, which sets it to its default
   tenant text collate "C" not null,
   resource text collate "C" not null,
   owner text collate "C",                   -- null: nobody's
   constraint lock_pkey primary key (tenant, resource)
-) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+) with (fillfactor = 70, vacuum_truncate = false, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 create index lock_prune_idx on :schema.lock (prune_at);
 
 -- The same for locks that a crash of the server may free. A name space of its own.
@@ -22,18 +22,34 @@ create unlogged table :schema.lock_ephemeral (
   acquired_at timestamptz,
   waited_until timestamptz,
   prune_at timestamptz not null default clock_timestamp() + interval '1 day',
-  token bigint,
+  token bigint default nextval(':schema.fencing_token_seq'),
   tenant text collate "C" not null,
   resource text collate "C" not null,
   owner text collate "C",
   constraint lock_ephemeral_pkey primary key (tenant, resource)
-) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+) with (fillfactor = 70, vacuum_truncate = false, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 create index lock_ephemeral_prune_idx on :schema.lock_ephemeral (prune_at);
+
+-- Rows that come and go at once leave pages that are never given back: a plan that a session makes while there are few locks,
+-- and keeps, goes by the index all the same.
+insert into :schema.lock (tenant, resource, token) select '', i::text, null from generate_series(1, 2500) i;
+insert into :schema.lock_ephemeral (tenant, resource, token) select '', i::text, null from generate_series(1, 2500) i;
+delete from :schema.lock;
+delete from :schema.lock_ephemeral;
 
 -- What the notification of a lock is called: of fixed length, whatever the names are. `locks/topic.ts` makes the same.
 create function :schema.lock_topic(durability text, tenant text, resource text) returns text
 language sql stable set search_path = pg_catalog, pg_temp as $function$
   select 'lock:' || left(encode(sha256(convert_to(durability || chr(10) || tenant || chr(10) || resource, 'UTF8')), 'hex'), 32)
+$function$;
+
+-- Wakes those who wait for a lock. Always true.
+create function :schema.tell_lock_free(durability text, tenant text, resource text) returns boolean
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $function$
+begin
+  perform pg_notify(:hint_channel, :schema.lock_topic(durability, tenant, resource));
+  return true;
+end
 $function$;
 
 -- Each function that follows is made twice, for the two tables: `$lock$` is the table, `$twin$` what its functions' names
@@ -112,7 +128,7 @@ begin
         -- wait: long enough for what an insert has to wait for otherwise, such as the table to grow.
         former_timeout := current_setting('lock_timeout');
         perform set_config('lock_timeout', '20ms', true);
-        insert into :schema.$lock$ (tenant, resource) values (the_tenant, the_resource) on conflict do nothing;
+        insert into :schema.$lock$ (tenant, resource, token) values (the_tenant, the_resource, null) on conflict do nothing;
         is_there := not found;
         perform set_config('lock_timeout', former_timeout, true);
         if is_there then
@@ -129,7 +145,7 @@ begin
         raise exception using errcode = 'HF099';
       end if;
       granted_at := clock_timestamp();
-      update :schema.$lock$ l set owner = the_owner, token = nextval(':schema.fencing_token_seq'::regclass),
+      update :schema.$lock$ l set owner = the_owner, token = default,
         expires_at = granted_at + lease_ms * interval '1 millisecond', acquired_at = granted_at
       where l.tenant = the_tenant and l.resource = the_resource
       returning l.* into seen;
@@ -176,7 +192,7 @@ begin
     returning l.expires_at into ends_at;
     left_ms := date_part('epoch', ends_at - clock_timestamp()) * 1000;
     if ends_at < seen.expires_at and seen.waited_until >= clock_timestamp() then
-      perform pg_notify(:hint_channel, :schema.lock_topic('$durability$', the_tenant, the_resource));
+      perform :schema.tell_lock_free('$durability$', the_tenant, the_resource);
     end if;
   end if;
 end
@@ -196,7 +212,7 @@ begin
   returning l.* into seen;
   if found then
     if seen.waited_until >= clock_timestamp() then
-      perform pg_notify(:hint_channel, :schema.lock_topic('$durability$', the_tenant, the_resource));
+      perform :schema.tell_lock_free('$durability$', the_tenant, the_resource);
     end if;
     return 'released';
   end if;
@@ -221,7 +237,7 @@ begin
   where l.tenant = the_tenant and l.resource = the_resource;
   insert into :schema.audit (actor, action, subject, note) values (actor, 'lock-release', subject, reason);
   if seen.waited_until >= clock_timestamp() then
-    perform pg_notify(:hint_channel, :schema.lock_topic('$durability$', the_tenant, the_resource));
+    perform :schema.tell_lock_free('$durability$', the_tenant, the_resource);
   end if;
   former_owner := seen.owner;
   fencing_token := seen.token;
@@ -266,7 +282,7 @@ $function$;
 -- makes a guarded write. Until that transaction ends nobody else is granted the lock, also if its lease passes.
 create function :schema.assert_lock(
   resource text,
-  token bigint,
+  token bigint default nextval(':schema.fencing_token_seq'),
   tenant text default '',
   durability text default 'persistent'
 ) returns void

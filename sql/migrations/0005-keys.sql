@@ -21,10 +21,12 @@ create table :schema.key_value (
 ) with (fillfactor = 80, vacuum_truncate = false);
 create index key_value_expires_idx on :schema.key_value (expires_at) where not deleted and expires_at is not null;
 
+create sequence :schema.key_place_seq as bigint;
+
 -- Every change, in the order of places. A place is drawn under the lock of the key's row: the places of one key are in
 -- the order of its changes. Both the history and what watchers read.
 create table :schema.key_change (
-  place bigint not null,
+  place bigint not null default nextval(':schema.key_place_seq'),
   revision bigint not null,
   xid xid8 not null,
   changed_at timestamptz not null,
@@ -38,8 +40,6 @@ create table :schema.key_change (
   constraint key_change_pkey primary key (place)
 ) with (vacuum_truncate = false);
 create index key_change_history_idx on :schema.key_change (tenant, key, revision, place) where not norev;
-
-create sequence :schema.key_place_seq as bigint;
 
 -- One row: which ephemeral keys these are (raised when a crash has emptied the tables), and up to which place changes
 -- may be missing from the log.
@@ -69,6 +69,7 @@ delete from :schema.ephemeral_key_change;
 
 -- Logged, so that neither a place nor a first revision comes again after a crash.
 create sequence :schema.ephemeral_key_place_seq as bigint;
+alter table :schema.ephemeral_key_change alter place set default nextval(':schema.ephemeral_key_place_seq');
 create sequence :schema.ephemeral_epoch_seq as bigint;
 
 -- Who watches, so that a change announces itself only then. `prefix` is what the key has to start with.
@@ -109,6 +110,35 @@ begin
   execute split_part(definition, '$each$', 1)
     || 'if ephemeral then' || replace(body, '$twin$', 'ephemeral_') || 'else' || replace(body, '$twin$', '') || 'end if;'
     || split_part(definition, '$end$', 2);
+end
+$function$;
+
+-- The number that writers of the log lock. This function and the next have no settings, so that PostgreSQL writes their
+-- bodies into what calls them: all names and operators are qualified.
+create function :schema.key_log_number(ephemeral boolean) returns integer
+language sql immutable as $function$
+  select pg_catalog.hashtext(case when ephemeral
+    then 'holdfast ephemeral_keys '::pg_catalog.text operator(pg_catalog.||) :schema_literal::pg_catalog.text
+    else 'holdfast keys '::pg_catalog.text operator(pg_catalog.||) :schema_literal::pg_catalog.text end)
+$function$;
+
+-- Says that this transaction is about to draw a place, by a shared advisory lock whose second number is the minute: who reads
+-- the log can tell a gap that may be filled from one that stays, and how old what fills it can be. Always true.
+create function :schema.enter_key_log(ephemeral boolean) returns boolean
+language sql volatile as $function$
+  select pg_catalog.pg_advisory_xact_lock_shared(:schema.key_log_number(ephemeral), pg_catalog.floor(
+    pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) operator(pg_catalog./) 60)::pg_catalog.int4) is not null
+$function$;
+
+-- Wakes those who watch the key. Always true.
+create function :schema.tell_key_changed(tenant text, ephemeral boolean, key text) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $function$
+#variable_conflict use_column
+begin
+  perform pg_notify(:hint_channel, 'keys') where exists (select from :schema.key_watcher w
+    where w.expires_at > clock_timestamp() and w.ephemeral = tell_key_changed.ephemeral and w.tenant = tell_key_changed.tenant
+      and starts_with(tell_key_changed.key, w.prefix));
+  return true;
 end
 $function$;
 
@@ -181,9 +211,6 @@ begin
 end
 $function$;
 
--- Each function that draws a place has said so before by a shared advisory lock, whose second number is the minute: who
--- reads the log can tell a gap that may be filled from one that stays, and how old what fills it can be.
-
 -- Sets a key, if all conditions that are given hold. `ttl_ms`: from now, null or 0 for no expiry. An absent key counts as
 -- an empty value, and has the revision it had last; -1 is one that was never written. With `norev` the value leaves no
 -- trace in the history once another comes. Refused, it changes nothing and tells the revision, and the value if the key
@@ -232,8 +259,7 @@ begin
       continue;
     end if;
     -- Also says that places are about to be drawn.
-    at := case when pg_advisory_xact_lock_shared(hashtext('holdfast $twin$keys ' || :schema_literal),
-      floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+    at := case when :schema.enter_key_log(ephemeral) then clock_timestamp() end;
     if if_revision <> r or if_absent and not d and (e > at) is not false or if_present and (d or e <= at)
       or if_value <> (case when d or e <= at then '' else v end) then
       done := false;
@@ -258,13 +284,12 @@ begin
     update :schema.$twin$key_change c set norev = true
     where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = r and c.xid = x and not c.norev;
   end if;
-  insert into :schema.$twin$key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
-  values (nextval(':schema.$twin$key_place_seq'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
+  insert into :schema.$twin$key_change (revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
+  values (key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
     key_set.expires_at, 'set', key_set.norev is true, key_set.tenant, key_set.key, key_set.value);
   $end$
   if pg_sequence_last_value(':schema.key_watch_seq') > date_part('epoch', at) then
-    perform pg_notify(:hint_channel, 'keys') where exists (select from :schema.key_watcher w where w.expires_at > at
-      and w.ephemeral = key_set.ephemeral and w.tenant = key_set.tenant and starts_with(key_set.key, w.prefix));
+    perform :schema.tell_key_changed(tenant, ephemeral, key);
   end if;
   done := true;
   value_now := value;
@@ -288,8 +313,7 @@ begin
   select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
   from :schema.$twin$key_value k where k.tenant = key_delete.tenant and k.key = key_delete.key for no key update;
   -- Also says that places are about to be drawn.
-  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast $twin$keys ' || :schema_literal),
-    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  at := case when :schema.enter_key_log(ephemeral) then clock_timestamp() end;
   if kv.revision is null or kv.deleted or kv.expires_at <= at or if_revision <> kv.revision or if_value <> kv.value then
     done := false;
     revision := coalesce(kv.revision, -1);
@@ -304,13 +328,12 @@ begin
     expires_at = null, deleted = true, norev = false, value = ''
   where k.tenant = key_delete.tenant and k.key = key_delete.key
   returning true, k.revision into done, revision;
-  insert into :schema.$twin$key_change (place, revision, xid, changed_at, modified_at, kind, norev, tenant, key)
-  values (nextval(':schema.$twin$key_place_seq'), key_delete.revision, pg_current_xact_id(), greatest(at, kv.modified_at),
+  insert into :schema.$twin$key_change (revision, xid, changed_at, modified_at, kind, norev, tenant, key)
+  values (key_delete.revision, pg_current_xact_id(), greatest(at, kv.modified_at),
     greatest(at, kv.modified_at), 'deleted', false, key_delete.tenant, key_delete.key);
   $end$
   if pg_sequence_last_value(':schema.key_watch_seq') > date_part('epoch', at) then
-    perform pg_notify(:hint_channel, 'keys') where exists (select from :schema.key_watcher w where w.expires_at > at
-      and w.ephemeral = key_delete.ephemeral and w.tenant = key_delete.tenant and starts_with(key_delete.key, w.prefix));
+    perform :schema.tell_key_changed(tenant, ephemeral, key);
   end if;
 end
 $body$
@@ -335,8 +358,7 @@ begin
   select k.revision, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
   from :schema.$twin$key_value k where k.tenant = key_extend.tenant and k.key = key_extend.key for no key update;
   -- Also says that places are about to be drawn.
-  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast $twin$keys ' || :schema_literal),
-    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  at := case when :schema.enter_key_log(ephemeral) then clock_timestamp() end;
   if kv.revision is null or kv.deleted or kv.expires_at <= at then
     done := false;
     revision := coalesce(kv.revision, -1);
@@ -345,13 +367,12 @@ begin
   update :schema.$twin$key_value k set xid = pg_current_xact_id(), expires_at = at + ttl_ms * interval '1 millisecond'
   where k.tenant = key_extend.tenant and k.key = key_extend.key
   returning true, k.revision, k.expires_at into done, revision, expires_at;
-  insert into :schema.$twin$key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
-  values (nextval(':schema.$twin$key_place_seq'), key_extend.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
+  insert into :schema.$twin$key_change (revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
+  values (key_extend.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
     key_extend.expires_at, 'extended', kv.norev, key_extend.tenant, key_extend.key, kv.value);
   $end$
   if pg_sequence_last_value(':schema.key_watch_seq') > date_part('epoch', at) then
-    perform pg_notify(:hint_channel, 'keys') where exists (select from :schema.key_watcher w where w.expires_at > at
-      and w.ephemeral = key_extend.ephemeral and w.tenant = key_extend.tenant and starts_with(key_extend.key, w.prefix));
+    perform :schema.tell_key_changed(tenant, ephemeral, key);
   end if;
 end
 $body$
@@ -723,8 +744,7 @@ language sql volatile set search_path = pg_catalog, pg_temp as $function$
   select coalesce(array_agg(distinct l.virtualtransaction), '{}'), min(l.objid::bigint)::integer from pg_locks l
   where l.locktype = 'advisory' and l.objsubid = 2 and l.granted
     and l.database = (select d.oid from pg_database d where d.datname = current_database())
-    and l.classid::bigint = (hashtext(case when ephemeral then 'holdfast ephemeral_keys ' else 'holdfast keys ' end || :schema_literal)::bigint
-      & 4294967295)
+    and l.classid::bigint = (:schema.key_log_number(ephemeral)::bigint & 4294967295)
 $function$;
 
 -- Where a watcher begins: everything that was committed before is at `place` or below it. What `writers` have written there
@@ -842,7 +862,7 @@ declare
   topics integer;
 begin
   $each$
-  perform pg_advisory_xact_lock_shared(hashtext('holdfast $twin$keys ' || :schema_literal), floor(date_part('epoch', at) / 60)::integer);
+  perform :schema.enter_key_log(ephemeral);
   -- By ctid, and further down by an array: with few keys in its statistics, a join would go through all of the table.
   with gone as (
     update :schema.$twin$key_value k set deleted = true, value = '', xid = pg_current_xact_id()
@@ -852,8 +872,8 @@ begin
       order by e.expires_at limit max_rows for no key update skip locked))
     returning k.tenant, k.key, k.revision, k.expires_at, k.modified_at
   ), logged as (
-    insert into :schema.$twin$key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key)
-    select nextval(':schema.$twin$key_place_seq'), g.revision, pg_current_xact_id(), greatest(at, g.modified_at), g.modified_at,
+    insert into :schema.$twin$key_change (revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key)
+    select g.revision, pg_current_xact_id(), greatest(at, g.modified_at), g.modified_at,
       g.expires_at, 'expired', true, g.tenant, g.key
     from gone g
     returning $twin$key_change.tenant, $twin$key_change.key

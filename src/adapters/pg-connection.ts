@@ -52,9 +52,12 @@ export async function queryPgClient(
   values: readonly WireValue[],
   name?: string,
 ): Promise<readonly RawRow[]> {
-  const named = name === undefined || unnamedClients.has(client) ? {} : { name }
+  const named = name === undefined ? {} : { name }
   return (await client.query({ text, values: [...values], types: RAW, ...named })).rows
 }
+
+/** How a connection sends a statement: {@link queryPgClient}, or by what only connections of ours can do. */
+export type SendStatement = typeof queryPgClient
 
 /**
  * A pg client in our hands: connected, and ours until {@link release}.
@@ -64,14 +67,16 @@ export async function queryPgClient(
  */
 export class PgConnection implements TransactionConnection {
   readonly #client: PgClient
+  readonly #sendStatement: SendStatement
   readonly #onBroken = new Set<() => void>()
   readonly #onError: (error?: Error) => void
   #failure: { readonly error: unknown } | undefined
   #released = false
   #inTransaction = false
 
-  constructor(client: PgClient) {
+  constructor(client: PgClient, sendStatement: SendStatement = queryPgClient) {
     this.#client = client
+    this.#sendStatement = sendStatement
     // A client whose error nobody listens to ends the process.
     this.#onError = (error) => this.#break(error)
     client.on('error', this.#onError)
@@ -92,16 +97,7 @@ export class PgConnection implements TransactionConnection {
     values: readonly WireValue[],
     options: StatementOptions = {},
   ): Promise<readonly RawRow[]> {
-    return await this.#send(options, async () => {
-      try {
-        return await queryPgClient(this.#client, text, values, options.name)
-      } catch (error) {
-        if (options.name === undefined || !STALE_STATEMENT.has(sqlStateOf(error) ?? '')) throw error
-        unnamedClients.add(this.#client)
-        if (this.#inTransaction) throw error
-        return await queryPgClient(this.#client, text, values)
-      }
-    })
+    return await this.#send(options, this.#ask(text, values, options))
   }
 
   async queryAsUser(text: string, values: readonly unknown[]): Promise<UserResult> {
@@ -119,7 +115,8 @@ export class PgConnection implements TransactionConnection {
 
   async command(text: string, options: StatementOptions): Promise<string> {
     this.#inTransaction = text.startsWith('begin')
-    return await this.#send(options, async () => (await this.#client.query({ text })).command)
+    const { command } = await this.#send(options, () => this.#client.query({ text }))
+    return command
   }
 
   onNotification(listener: (payload: string) => void): void {
@@ -158,24 +155,28 @@ export class PgConnection implements TransactionConnection {
     const { operation = 'statement', repeatable = false, schema } = options
     if (this.#failure) throw new UnavailableError({ operation }, { cause: this.#failure.error })
     try {
-      return await this.#withDeadline(options.deadlineMs, send())
+      return await withDeadline(options.deadlineMs, send())
     } catch (error) {
       if (isConnectionError(error)) this.destroy(error)
       throw mapError(error, { operation, sent: true, repeatable, schema })
     }
   }
 
-  async #withDeadline<T>(deadlineMs: number | undefined, answer: Promise<T>): Promise<T> {
-    if (deadlineMs === undefined) return await answer
-    let stop: (() => void) | undefined
-    const deadline = new Promise<never>((_, reject) => {
-      stop = startTimer(deadlineMs, () => reject(new Error(`no answer within ${deadlineMs} ms`)))
-    })
-    try {
-      return await Promise.race([answer, deadline])
-    } finally {
-      stop?.()
-    }
+  #ask(
+    text: string,
+    values: readonly WireValue[],
+    { name }: StatementOptions,
+  ): () => Promise<readonly RawRow[]> {
+    const client = this.#client
+    if (name === undefined || unnamedClients.has(client))
+      return () => this.#sendStatement(client, text, values)
+    return () =>
+      this.#sendStatement(client, text, values, name).catch((error: unknown) => {
+        if (!STALE_STATEMENT.has(sqlStateOf(error) ?? '')) throw error
+        unnamedClients.add(client)
+        if (this.#inTransaction) throw error
+        return this.#sendStatement(client, text, values)
+      })
   }
 
   #break(error: unknown): void {
@@ -184,6 +185,24 @@ export class PgConnection implements TransactionConnection {
     for (const listener of this.#onBroken) listener()
     this.#onBroken.clear()
   }
+}
+
+/** Fails once `deadlineMs` have passed; what becomes of `answer` then is nobody's business. */
+function withDeadline<T>(deadlineMs: number | undefined, answer: Promise<T>): Promise<T> {
+  if (deadlineMs === undefined) return answer
+  return new Promise((resolve, reject) => {
+    const stop = startTimer(deadlineMs, () => reject(new Error(`no answer within ${deadlineMs} ms`)))
+    answer.then(
+      (value) => {
+        stop()
+        resolve(value)
+      },
+      (error: unknown) => {
+        stop()
+        reject(error as Error)
+      },
+    )
+  })
 }
 
 const END_GRACE_MS = 1000

@@ -3,6 +3,7 @@ import { ClosedError } from '../base/errors.ts'
 import { sleep } from '../base/sleep.ts'
 import { mapError } from '../driver/postgres-error.ts'
 import { destroySocket, endClient, PgConnection } from './pg-connection.ts'
+import { querySubmitted } from './pg-statement.ts'
 
 /** What pg needs to connect to one host. */
 export interface PgHostConfig extends pg.ClientConfig {
@@ -49,7 +50,7 @@ export class PgHosts {
   async connect(operation: string): Promise<PgConnection> {
     return await this.#firstWritable(
       operation,
-      async (index) => new PgConnection(await this.#pool(index).connect()),
+      async (index) => new PgConnection(await this.#pool(index).connect(), querySubmitted),
     )
   }
 
@@ -59,7 +60,7 @@ export class PgHosts {
       const client = new pg.Client(this.#configs[index])
       this.#dedicated.add(client)
       client.once('end', () => this.#dedicated.delete(client))
-      const connection = new PgConnection(client)
+      const connection = new PgConnection(client, querySubmitted)
       try {
         await client.connect()
         await this.#setup(client)

@@ -36,7 +36,7 @@ import { getEphemeralKeys, getKeys, getKeysAsOf } from './sql/get-keys.ts'
 import { incrementKey } from './sql/increment-key.ts'
 import { takeHold } from './sql/keep-hold.ts'
 import { listEphemeralRevisions, listRevisions } from './sql/list-revisions.ts'
-import { setKey, setKeys } from './sql/set-key.ts'
+import { setEphemeralKey, setKey, setKeys } from './sql/set-key.ts'
 
 /** What came of a set. A refusal is an answer: use its `revision`, or what is there now, for the next try. */
 export type SetAnswer =
@@ -176,8 +176,10 @@ export class Keys {
    * if (!answer.ok) console.log(`taken by ${answer.current?.text()}`)
    */
   async set(key: string, value: string | Uint8Array, options: SetOptions = {}): Promise<SetAnswer> {
-    const params = { ...checkSpace(options), ...checkSet(key, value, options) }
-    const row = await this.#write(options, async (database) => await runOne(database, setKey, params))
+    const { tenant, ephemeral } = checkSpace(options)
+    const params = { tenant, ...checkSet(key, value, options) }
+    const operation = ephemeral ? setEphemeralKey : setKey
+    const row = await this.#write(options, async (database) => await runOne(database, operation, params))
     return setAnswer(key, row)
   }
 

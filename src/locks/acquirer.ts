@@ -5,7 +5,7 @@ import type { Database } from '../driver/operation.ts'
 import { GivingUp } from './giving-up.ts'
 import type { Grant } from './lock.ts'
 import type { CheckedAcquire, LockId } from './lock-options.ts'
-import { release, type TryAnswer, tryLock } from './lock-store.ts'
+import { release, type TryAnswer, tryLock, tryLockInside } from './lock-store.ts'
 import { type ReleaseHints, WaitingLines } from './waiting-lines.ts'
 
 export interface AcquirerOptions {
@@ -77,7 +77,7 @@ export class Acquirer {
     try {
       for (let unseen = 0; !givingUp.signal.aborted; ) {
         const sentMs = monotonicMs()
-        const answer = await tryLock(database, lock, { owner, leaseMs, waitMs: null })
+        const answer = await tryLockInside(database, lock, { owner, leaseMs })
         const grant = grantOf(answer, sentMs)
         if (grant !== undefined || monotonicMs() >= untilMs) return grant
         unseen = answer.leftMs === null ? unseen + 1 : 0

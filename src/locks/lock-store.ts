@@ -1,7 +1,12 @@
 import type { Durability } from '../base/durability.ts'
 import { type Database, run, runOne } from '../driver/operation.ts'
 import type { LockId, LockInfo } from './lock-options.ts'
-import { acquireEphemeralLock, acquireLock } from './sql/acquire-lock.ts'
+import {
+  acquireEphemeralLock,
+  acquireEphemeralLockInside,
+  acquireLock,
+  acquireLockInside,
+} from './sql/acquire-lock.ts'
 import { extendEphemeralLock, extendLock } from './sql/extend-lock.ts'
 import { findEphemeralLock, findLock } from './sql/find-lock.ts'
 import { forceReleaseEphemeralLock, forceReleaseLock } from './sql/force-release-lock.ts'
@@ -10,6 +15,7 @@ import { releaseEphemeralLock, releaseLock } from './sql/release-lock.ts'
 const operations = {
   persistent: {
     acquire: acquireLock,
+    acquireInside: acquireLockInside,
     extend: extendLock,
     release: releaseLock,
     find: findLock,
@@ -17,6 +23,7 @@ const operations = {
   },
   ephemeral: {
     acquire: acquireEphemeralLock,
+    acquireInside: acquireEphemeralLockInside,
     extend: extendEphemeralLock,
     release: releaseEphemeralLock,
     find: findEphemeralLock,
@@ -41,7 +48,7 @@ export interface Holder {
   readonly token: bigint | null
 }
 
-/** Tries once. `waitMs` is how long the caller will go on trying; null in a transaction of its own. */
+/** Tries once, on connections of our own. `waitMs` is how long the caller will go on trying; null: not at all. */
 export async function tryLock(
   database: Database,
   lock: LockId,
@@ -49,6 +56,17 @@ export async function tryLock(
 ): Promise<TryAnswer> {
   const { tenant, resource, durability } = lock
   return await runOne(database, operations[durability].acquire, { tenant, resource, ...request })
+}
+
+/** {@link tryLock} in a transaction of the caller's. */
+export async function tryLockInside(
+  database: Database,
+  lock: LockId,
+  request: { readonly owner: string; readonly leaseMs: number },
+): Promise<TryAnswer> {
+  const { tenant, resource, durability } = lock
+  const { acquireInside } = operations[durability]
+  return await runOne(database, acquireInside, { tenant, resource, ...request, waitMs: null })
 }
 
 /** How long the lease is from now; `undefined` if the lock is not that holder's, or its lease is over. */

@@ -1,5 +1,5 @@
 import { operation } from '../../driver/operation.ts'
-import { type ObjectName, type Objects, type Placeholder, type SqlFragment, sql } from '../../driver/sql.ts'
+import { type ObjectName, type Placeholder, type SqlFragment, sql } from '../../driver/sql.ts'
 
 const params = {
   tenant: 'text',
@@ -20,28 +20,59 @@ const columns = {
   leftMs: 'float8?',
 } as const
 
-function text(
-  acquire: (t: Objects) => ObjectName,
-): (t: Objects, p: { readonly [K in keyof typeof params]: Placeholder }) => SqlFragment {
+type Params = { readonly [K in keyof typeof params]: Placeholder }
+
+function calling(acquire: ObjectName, p: Params): SqlFragment {
   // A function in the select list, called once for the sake of `offset 0`: in `from` its row would be put into a store first.
-  return (t, p) => sql`
-    select (answer).held, (answer).again, (answer).fencing_token, (answer).left_ms,
-      pg_catalog.floor(extract(epoch from (answer).ends_at) * 1000)::int8 as ends_at
+  return sql`
+    select (s.answer).held, (s.answer).again, (s.answer).fencing_token, (s.answer).left_ms,
+      floor(extract(epoch from (s.answer).ends_at) * 1000)::int8 as ends_at
     from (
-      select ${acquire(t)}(${p.tenant}, ${p.resource}, ${p.owner}, ${p.leaseMs}, ${p.waitMs}) as answer offset 0
-    ) called`
+      select ${acquire}(${p.tenant}, ${p.resource}, ${p.owner}, ${p.leaseMs}, ${p.waitMs}) as answer offset 0
+    ) s`
 }
 
 /**
+ * A lock that is free is had by a plain update, after its row was locked as the function locks it; for everything else the
+ * function is called. Not for a transaction that goes on: a row that was granted to another between the look and the lock
+ * stays locked to the end. The update costs PostgreSQL half of the call (decision 0017).
+ */
+function grantingText(
+  locks: { readonly table: ObjectName; readonly acquire: ObjectName; readonly record: SqlFragment },
+  p: Params,
+): SqlFragment {
+  return sql`with free as materialized (
+      select from ${locks.table} l
+      where l.tenant = ${p.tenant} and l.resource = ${p.resource} and (l.owner is null or l.expires_at < clock_timestamp())
+      for update skip locked
+    ), granted as (
+      update ${locks.table} l set owner = ${p.owner}, token = default, acquired_at = clock_timestamp(),
+        expires_at = clock_timestamp() + ${p.leaseMs} * interval '1 millisecond'
+      where l.tenant = ${p.tenant} and l.resource = ${p.resource} and exists (select from free)
+      returning l.token, l.expires_at as ends_at
+    )
+    select true as held, false as again, s.token as fencing_token,
+      date_part('epoch', s.ends_at - clock_timestamp()) * 1000 as left_ms, floor(extract(epoch from s.ends_at) * 1000)::int8 as ends_at
+    from granted s
+    where case when current_setting('synchronous_commit') in ('on', 'remote_apply') then true
+      else set_config('synchronous_commit', 'on', true) is not null end${locks.record}
+    union all
+    select * from (${calling(locks.acquire, p)}) called where not exists (select from granted)`
+}
+
+/** A commit of unlogged rows alone waits for nothing: this makes it wait for the token's record in the log. */
+const LOGGED = sql` and pg_logical_emit_message(true, 'holdfast', '') is not null`
+
+/**
  * Grants a lock to its owner if it is free, or tells that the owner has it already, or refuses; never waits for a
- * holder. A grant locks the resource's row `for update`; who is refused keeps no row locked. Repeating a grant whose answer was lost, with the same owner, is no
- * second grant.
+ * holder. A grant locks the resource's row `for update`. Repeating a grant whose answer was lost, with the same owner, is no
+ * second grant. A whole transaction of its own.
  */
 export const acquireLock = operation({
   name: 'acquire_lock',
   params,
   columns,
-  text: text((t) => t.acquire_lock),
+  text: (t, p) => grantingText({ table: t.lock, acquire: t.acquire_lock, record: sql`` }, p),
 })
 
 /** {@link acquireLock} of a lock that a crash of the server may free. */
@@ -49,5 +80,22 @@ export const acquireEphemeralLock = operation({
   name: 'acquire_ephemeral_lock',
   params,
   columns,
-  text: text((t) => t.acquire_lock_ephemeral),
+  text: (t, p) =>
+    grantingText({ table: t.lock_ephemeral, acquire: t.acquire_lock_ephemeral, record: LOGGED }, p),
+})
+
+/** {@link acquireLock} in a transaction that goes on: who is refused keeps no row locked. */
+export const acquireLockInside = operation({
+  name: 'acquire_lock_inside',
+  params,
+  columns,
+  text: (t, p) => calling(t.acquire_lock, p),
+})
+
+/** {@link acquireLockInside} of a lock that a crash of the server may free. */
+export const acquireEphemeralLockInside = operation({
+  name: 'acquire_ephemeral_lock_inside',
+  params,
+  columns,
+  text: (t, p) => calling(t.acquire_lock_ephemeral, p),
 })

@@ -20,7 +20,7 @@ function text(
   extend: (t: Objects) => ObjectName,
 ): (t: Objects, p: { readonly [K in keyof typeof params]: Placeholder }) => SqlFragment {
   return (t, p) => sql`
-    select pg_catalog.floor(extract(epoch from ends_at) * 1000)::int8 as ends_at, left_ms
+    select floor(extract(epoch from ends_at) * 1000)::int8 as ends_at, left_ms
     from ${extend(t)}(${p.tenant}, ${p.resource}, ${p.owner}, ${p.token}, ${p.leaseMs})`
 }
 

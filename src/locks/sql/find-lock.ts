@@ -9,8 +9,8 @@ function text(
   table: (t: Objects) => ObjectName,
 ): (t: Objects, p: { readonly [K in keyof typeof params]: Placeholder }) => SqlFragment {
   return (t, p) => sql`
-    select l.owner, l.token as fencing_token, pg_catalog.floor(extract(epoch from l.acquired_at) * 1000)::int8 as acquired_at,
-      pg_catalog.floor(extract(epoch from l.expires_at) * 1000)::int8 as expires_at
+    select l.owner, l.token as fencing_token, floor(extract(epoch from l.acquired_at) * 1000)::int8 as acquired_at,
+      floor(extract(epoch from l.expires_at) * 1000)::int8 as expires_at
     from ${table(t)} l
     where l.tenant = ${p.tenant} and l.resource = ${p.resource}
       and l.owner is not null and l.expires_at >= clock_timestamp()`

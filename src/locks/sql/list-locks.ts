@@ -23,8 +23,8 @@ function text(
 ): (t: Objects, p: { readonly [K in keyof typeof params]: Placeholder }) => SqlFragment {
   return (t, p) => sql`
     select l.tenant, l.resource, l.owner, l.token as fencing_token,
-      pg_catalog.floor(extract(epoch from l.acquired_at) * 1000)::int8 as acquired_at,
-      pg_catalog.floor(extract(epoch from l.expires_at) * 1000)::int8 as expires_at
+      floor(extract(epoch from l.acquired_at) * 1000)::int8 as acquired_at,
+      floor(extract(epoch from l.expires_at) * 1000)::int8 as expires_at
     from ${table(t)} l
     where (l.tenant, l.resource) > (${p.afterTenant} collate "C", ${p.afterResource} collate "C")
       and (${p.tenant} is null or l.tenant = ${p.tenant})

@@ -12,11 +12,22 @@ const params = {
 /** `released`; `before`: nobody has had it since it was released with that token; `lost`: it is not that owner's. */
 const columns = { answer: 'text' } as const
 
+/** Most locks are released by their holders: by a plain update. Why one was not found is told by the function. */
 function text(
-  release: (t: Objects) => ObjectName,
-): (t: Objects, p: { readonly [K in keyof typeof params]: Placeholder }) => SqlFragment {
-  return (t, p) => sql`
-    select ${release(t)}(${p.tenant}, ${p.resource}, ${p.owner}, ${p.token}) as answer`
+  locks: { readonly table: ObjectName; readonly release: ObjectName; readonly durability: SqlFragment },
+  t: Objects,
+  p: { readonly [K in keyof typeof params]: Placeholder },
+): SqlFragment {
+  return sql`with freed as (
+      update ${locks.table} l set owner = null, expires_at = least(l.expires_at, clock_timestamp())
+      where l.tenant = ${p.tenant} and l.resource = ${p.resource} and l.owner = ${p.owner} and l.token = coalesce(${p.token}, l.token)
+      returning l.waited_until
+    )
+    select 'released' as answer from freed f
+    where case when f.waited_until >= clock_timestamp()
+      then ${t.tell_lock_free}(${locks.durability}, ${p.tenant}, ${p.resource}) else true end
+    union all
+    select ${locks.release}(${p.tenant}, ${p.resource}, ${p.owner}, ${p.token}) where not exists (select from freed)`
 }
 
 /**
@@ -28,7 +39,7 @@ export const releaseLock = operation({
   params,
   columns,
   repeatable: true,
-  text: text((t) => t.release_lock),
+  text: (t, p) => text({ table: t.lock, release: t.release_lock, durability: sql`'persistent'` }, t, p),
 })
 
 /** {@link releaseLock} of a lock that a crash of the server may free. */
@@ -37,5 +48,6 @@ export const releaseEphemeralLock = operation({
   params,
   columns,
   repeatable: true,
-  text: text((t) => t.release_lock_ephemeral),
+  text: (t, p) =>
+    text({ table: t.lock_ephemeral, release: t.release_lock_ephemeral, durability: sql`'ephemeral'` }, t, p),
 })
