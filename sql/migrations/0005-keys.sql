@@ -113,7 +113,7 @@ begin
 end
 $function$;
 
--- The number that writers of the log lock. This function and the next have no settings, so that PostgreSQL writes their
+-- The number that writers of the log lock. This function and the next two have no settings, so that PostgreSQL writes their
 -- bodies into what calls them: all names and operators are qualified.
 create function :schema.key_log_number(ephemeral boolean) returns integer
 language sql immutable as $function$
@@ -128,6 +128,13 @@ create function :schema.enter_key_log(ephemeral boolean) returns boolean
 language sql volatile as $function$
   select pg_catalog.pg_advisory_xact_lock_shared(:schema.key_log_number(ephemeral), pg_catalog.floor(
     pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) operator(pg_catalog./) 60)::pg_catalog.int4) is not null
+$function$;
+
+-- Whether somebody may watch a key: null or false if not.
+create function :schema.key_is_watched() returns boolean
+language sql volatile as $function$
+  select pg_catalog.pg_sequence_last_value(':schema.key_watch_seq'::pg_catalog.regclass)
+    operator(pg_catalog.>) pg_catalog.date_part('epoch', pg_catalog.clock_timestamp())
 $function$;
 
 -- Wakes those who watch the key. Always true.
@@ -288,7 +295,7 @@ begin
   values (key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
     key_set.expires_at, 'set', key_set.norev is true, key_set.tenant, key_set.key, key_set.value);
   $end$
-  if pg_sequence_last_value(':schema.key_watch_seq') > date_part('epoch', at) then
+  if :schema.key_is_watched() then
     perform :schema.tell_key_changed(tenant, ephemeral, key);
   end if;
   done := true;
@@ -332,7 +339,7 @@ begin
   values (key_delete.revision, pg_current_xact_id(), greatest(at, kv.modified_at),
     greatest(at, kv.modified_at), 'deleted', false, key_delete.tenant, key_delete.key);
   $end$
-  if pg_sequence_last_value(':schema.key_watch_seq') > date_part('epoch', at) then
+  if :schema.key_is_watched() then
     perform :schema.tell_key_changed(tenant, ephemeral, key);
   end if;
 end
@@ -371,7 +378,7 @@ begin
   values (key_extend.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
     key_extend.expires_at, 'extended', kv.norev, key_extend.tenant, key_extend.key, kv.value);
   $end$
-  if pg_sequence_last_value(':schema.key_watch_seq') > date_part('epoch', at) then
+  if :schema.key_is_watched() then
     perform :schema.tell_key_changed(tenant, ephemeral, key);
   end if;
 end

@@ -2,9 +2,8 @@ import { checkInstant, checkName, checkNumber } from '../base/check.ts'
 import { monotonicMs } from '../base/clock.ts'
 import { limits } from '../base/limits.ts'
 import type { Hints } from '../driver/hints.ts'
-import { type Database, run, runOne } from '../driver/operation.ts'
+import { run, runOne } from '../driver/operation.ts'
 import type { Reach } from '../driver/reach.ts'
-import { retryTransaction } from '../driver/transaction.ts'
 import { KeyValueError } from './errors.ts'
 import { KeyEntry } from './key-entry.ts'
 import { KeyHold } from './key-hold.ts'
@@ -36,7 +35,7 @@ import { getEphemeralKeys, getKeys, getKeysAsOf } from './sql/get-keys.ts'
 import { incrementKey } from './sql/increment-key.ts'
 import { takeHold } from './sql/keep-hold.ts'
 import { listEphemeralRevisions, listRevisions } from './sql/list-revisions.ts'
-import { setEphemeralKey, setKey, setKeys } from './sql/set-key.ts'
+import { setEphemeralKey, setEphemeralKeyIf, setKey, setKeyIf, setKeys } from './sql/set-key.ts'
 
 /** What came of a set. A refusal is an answer: use its `revision`, or what is there now, for the next try. */
 export type SetAnswer =
@@ -177,10 +176,14 @@ export class Keys {
    */
   async set(key: string, value: string | Uint8Array, options: SetOptions = {}): Promise<SetAnswer> {
     const { tenant, ephemeral } = checkSpace(options)
-    const params = { tenant, ...checkSet(key, value, options) }
-    const operation = ephemeral ? setEphemeralKey : setKey
-    const row = await this.#write(options, async (database) => await runOne(database, operation, params))
-    return setAnswer(key, row)
+    const set = checkSet(key, value, options)
+    const database = this.#reach.at(options.tx)
+    if (set.ifAbsent || set.ifPresent || set.ifValue !== null || set.ifRevision !== null) {
+      const row = await runOne(database, ephemeral ? setEphemeralKeyIf : setKeyIf, { tenant, ...set })
+      return setAnswer(key, row)
+    }
+    const done = await runOne(database, ephemeral ? setEphemeralKey : setKey, { tenant, ...set })
+    return { ok: true, ...done }
   }
 
   /**
@@ -197,7 +200,7 @@ export class Keys {
       ifValue: ifValue === undefined ? null : checkValue('ifValue', ifValue),
       ifRevision: ifRevision === undefined ? null : checkBigint('ifRevision', ifRevision, -1n),
     }
-    const row = await this.#write(options, async (database) => await runOne(database, deleteKey, params))
+    const row = await runOne(this.#reach.at(options.tx), deleteKey, params)
     return { ok: row.done, revision: row.revision }
   }
 
@@ -248,7 +251,7 @@ export class Keys {
       by: checkBigint('by', by),
       ttlMs: checkTtl('ttlMs', options.ttlMs),
     }
-    const row = await this.#write(options, async (database) => await runOne(database, incrementKey, params))
+    const row = await runOne(this.#reach.at(options.tx), incrementKey, params)
     if (row.total === null || row.revision === null) {
       const problem =
         row.problem === 'out-of-range'
@@ -297,7 +300,7 @@ export class Keys {
     checkBatch('items', items)
     const checked = items.map((item, index) => checkSet(item.key, item.value, item, `items[${index}].`))
     const params = { ...checkSpace(options), items: JSON.stringify(checked.map(itemToSet)) }
-    const rows = await this.#write(options, async (database) => await run(database, setKeys, params))
+    const rows = await run(this.#reach.at(options.tx), setKeys, params)
     return rows.map((row) => setAnswer(items[Number(row.item) - 1]?.key ?? '', row))
   }
 
@@ -325,7 +328,7 @@ export class Keys {
         })),
       ),
     }
-    const rows = await this.#write(options, async (database) => await run(database, deleteKeys, params))
+    const rows = await run(this.#reach.at(options.tx), deleteKeys, params)
     return rows.map(({ done, revision }) => ({ ok: done, revision }))
   }
 
@@ -455,15 +458,8 @@ export class Keys {
 
   async #extend(key: string, ttlMs: bigint | null, options: KeyOptions): Promise<ExtendAnswer> {
     const params = { ...checkSpace(options), key: checkKeyName('key', key), ttlMs }
-    const row = await this.#write(options, async (database) => await runOne(database, extendKey, params))
+    const row = await runOne(this.#reach.at(options.tx), extendKey, params)
     return { ok: row.done, revision: row.revision, expiresAt: row.expiresAt }
-  }
-
-  /** A call of its own is a whole transaction, and is run again if PostgreSQL ended it for the sake of another. */
-  async #write<T>({ tx }: KeyOptions, fn: (database: Database) => Promise<T>): Promise<T> {
-    const database = this.#reach.at(tx)
-    if (tx !== undefined) return await fn(database)
-    return await retryTransaction(async () => await fn(database))
   }
 }
 

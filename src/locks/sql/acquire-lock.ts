@@ -22,13 +22,13 @@ const columns = {
 
 type Params = { readonly [K in keyof typeof params]: Placeholder }
 
-function calling(acquire: ObjectName, p: Params): SqlFragment {
+function calling(acquire: ObjectName, p: Params, unless: SqlFragment = sql``): SqlFragment {
   // A function in the select list, called once for the sake of `offset 0`: in `from` its row would be put into a store first.
   return sql`
     select (s.answer).held, (s.answer).again, (s.answer).fencing_token, (s.answer).left_ms,
-      floor(extract(epoch from (s.answer).ends_at) * 1000)::int8 as ends_at
+      floor(date_part('epoch', (s.answer).ends_at) * 1000)::int8 as ends_at
     from (
-      select ${acquire}(${p.tenant}, ${p.resource}, ${p.owner}, ${p.leaseMs}, ${p.waitMs}) as answer offset 0
+      select ${acquire}(${p.tenant}, ${p.resource}, ${p.owner}, ${p.leaseMs}, ${p.waitMs}) as answer ${unless} offset 0
     ) s`
 }
 
@@ -52,12 +52,13 @@ function grantingText(
       returning l.token, l.expires_at as ends_at
     )
     select true as held, false as again, s.token as fencing_token,
-      date_part('epoch', s.ends_at - clock_timestamp()) * 1000 as left_ms, floor(extract(epoch from s.ends_at) * 1000)::int8 as ends_at
+      date_part('epoch', s.ends_at - clock_timestamp()) * 1000 as left_ms,
+      floor(date_part('epoch', s.ends_at) * 1000)::int8 as ends_at
     from granted s
     where case when current_setting('synchronous_commit') in ('on', 'remote_apply') then true
       else set_config('synchronous_commit', 'on', true) is not null end${locks.record}
     union all
-    select * from (${calling(locks.acquire, p)}) called where not exists (select from granted)`
+    ${calling(locks.acquire, p, sql`where not exists (select from granted)`)}`
 }
 
 /** A commit of unlogged rows alone waits for nothing: this makes it wait for the token's record in the log. */
