@@ -516,9 +516,11 @@ end
 $function$;
 
 -- Locks keys until the transaction ends, in byte order: those with `writes` against all, the others against being
--- written. One that does not exist gets a row without a revision, which `key_unlock_unwritten` takes away.
+-- written. One that does not exist gets a row without a revision, which `key_unlock_unwritten` takes away. Waits for each as
+-- long as `lock_timeout` says; with `until`, for all of them together until then.
 select :schema.create_key_function($function$
-create function :schema.key_lock(tenant text, ephemeral boolean, keys text[], writes boolean[]) returns void
+create function :schema.key_lock(tenant text, ephemeral boolean, keys text[], writes boolean[], until timestamptz default null)
+returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $body$
 #variable_conflict use_column
 declare
@@ -540,6 +542,9 @@ begin
       insert into :schema.$twin$key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
       values (-1, pg_current_xact_id(), '-infinity', true, true, key_lock.tenant, wanted.key, '') on conflict do nothing;
     end loop;
+    if until is not null then
+      perform set_config('lock_timeout', greatest(1, ceil(date_part('epoch', until - clock_timestamp()) * 1000))::text, true);
+    end if;
   end loop;
   $end$
 end

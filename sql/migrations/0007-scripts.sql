@@ -298,11 +298,12 @@ $function$;
 -- Runs a program. Answers are columns; only what another try may change is raised: serialization failures and deadlocks.
 --
 -- `kinds` and `vals` are what registers start with; -1 is nothing yet. Before it starts it locks what `lock_names` says, in
--- that order (`lock_modes`: 1 written, 2 ephemeral, 4 a listing), and waits for all of it together at most `lock_wait_ms`.
+-- that order (`lock_modes`: 1 ephemeral, 2 a listing; `lock_writes`: it is written), and waits for all of it together at
+-- most `lock_wait_ms`.
 -- A subtransaction takes back what a script did that fails. `at` is where in the program it was, from which the library
 -- knows the line.
 create function :schema.script_run(tenant text, code integer[], kinds integer[], vals text[], keys text[],
-  lock_names text[], lock_modes integer[], lock_wait_ms integer, timeout_ms integer, in_transaction boolean,
+  lock_names text[], lock_modes integer[], lock_writes boolean[], lock_wait_ms integer, timeout_ms integer, in_transaction boolean,
   out reason text, out detail text, out at integer, out answer integer, out key text, out value text, out revision bigint,
   out expires_at bigint, out modified_at bigint, out items text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $function$
@@ -347,7 +348,7 @@ declare
   deadline timestamptz := started + timeout_ms * interval '1 millisecond';
   -- 0 would be no limit.
   wait integer := greatest(1, least(lock_wait_ms, timeout_ms));
-  waited integer;
+  patience timestamptz := started + wait * interval '1 millisecond';
   persistent integer := 0;                 -- locks: the persistent ones come first
   old_wait text := current_setting('lock_timeout');
   failure text;
@@ -358,15 +359,21 @@ begin
     kinds := array_replace(kinds, -1, null);
 
     if lock_names is not null then
-      for i in 1..cardinality(lock_names) loop
-        if lock_modes[i] & 2 = 0 then persistent := i; end if;
-        if lock_modes[i] & 4 > 0 then
-          perform :schema.key_guard(tenant, lock_modes[i] & 2 > 0, lock_names[i]);
+      a := 1;
+      while a <= cardinality(lock_names) loop
+        b := a;
+        if lock_modes[a] & 2 > 0 then
+          perform :schema.key_guard(tenant, lock_modes[a] & 1 > 0, lock_names[a]);
         else
-          perform :schema.key_lock(tenant, lock_modes[i] & 2 > 0, lock_names[i : i], array[lock_modes[i] & 1 > 0]);
+          while lock_modes[b + 1] = lock_modes[a] loop b := b + 1; end loop;
+          perform :schema.key_lock(tenant, lock_modes[a] & 1 > 0, lock_names[a : b], lock_writes[a : b], patience);
         end if;
-        waited := extract(epoch from clock_timestamp() - started) * 1000;
-        if waited > 1 then perform set_config('lock_timeout', greatest(1, wait - waited)::text, true); end if;
+        if lock_modes[a] & 1 = 0 then persistent := b; end if;
+        a := b + 1;
+        if a <= cardinality(lock_names) then
+          perform set_config('lock_timeout',
+            greatest(1, ceil(date_part('epoch', patience - clock_timestamp()) * 1000))::text, true);
+        end if;
       end loop;
     end if;
 
@@ -414,9 +421,19 @@ begin
               if clock_timestamp() > deadline then perform :schema.script_fail('abort:timeout'); end if;
               a := code[pc + 1];
               flags := code[pc + 3];
-              select g.found, g.value, g.revision, g.expires_at, g.modified_at
-                into done, bytes, found_revision, expires, modified
-                from :schema.key_get(tenant, flags & 1 > 0, keys[code[pc + 2]]) g;
+              made := keys[code[pc + 2]];
+              -- As `key_get`, whose call would cost as much again.
+              if flags & 1 = 0 then
+                select k.value, k.revision, k.expires_at, k.modified_at into bytes, found_revision, expires, modified
+                from :schema.key_value k
+                where k.tenant = script_run.tenant and k.key = made and not k.deleted and (k.expires_at > clock_timestamp()) is not false;
+              else
+                select k.value, k.revision, k.expires_at, k.modified_at into bytes, found_revision, expires, modified
+                from :schema.ephemeral_key_value k
+                where k.tenant = script_run.tenant and k.key = made and not k.deleted and (k.expires_at > clock_timestamp()) is not false;
+              end if;
+              done := found;
+              if not done then found_revision := -1; end if;
               if a > 0 then
                 if done then
                   kinds[a] := 4;

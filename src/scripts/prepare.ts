@@ -25,6 +25,7 @@ export interface Call {
   readonly keys: readonly string[]
   readonly lockNames: string | null
   readonly lockModes: string | null
+  readonly lockWrites: string | null
 }
 
 /**
@@ -87,6 +88,7 @@ interface NamedLock {
   readonly name: string
   readonly bytes: Buffer
   readonly ephemeral: boolean
+  readonly writes: boolean
   /** As `script_run` has it. */
   readonly mode: number
 }
@@ -95,22 +97,26 @@ interface NamedLock {
 function locksOf(
   locks: readonly ProgramLock[],
   keys: readonly string[],
-): Pick<Call, 'lockNames' | 'lockModes'> {
-  if (locks.length === 0) return { lockNames: null, lockModes: null }
+): Pick<Call, 'lockNames' | 'lockModes' | 'lockWrites'> {
+  if (locks.length === 0) return { lockNames: null, lockModes: null, lockWrites: null }
   const ordered = locks
     .map((lock): NamedLock => {
       const { ephemeral, writes, listing } = lock
       const text = keys[lock.key - 1] as string
       const name = listing === 'bucket' ? `${text}/` : text
-      const mode = (writes ? 1 : 0) + (ephemeral ? 2 : 0) + (listing === undefined ? 0 : 4)
-      return { name, bytes: Buffer.from(name), ephemeral, mode }
+      const mode = (ephemeral ? 1 : 0) + (listing === undefined ? 0 : 2)
+      return { name, bytes: Buffer.from(name), ephemeral, writes, mode }
     })
     .sort(
       (one, other) =>
         Number(one.ephemeral) - Number(other.ephemeral) || Buffer.compare(one.bytes, other.bytes),
     )
   const quoted = ordered.map(({ name }) => `"${name.replace(/["\\]/g, '\\$&')}"`)
-  return { lockNames: `{${quoted.join(',')}}`, lockModes: `{${ordered.map(({ mode }) => mode).join(',')}}` }
+  return {
+    lockNames: `{${quoted.join(',')}}`,
+    lockModes: `{${ordered.map(({ mode }) => mode).join(',')}}`,
+    lockWrites: `{${ordered.map(({ writes }) => (writes ? 't' : 'f')).join(',')}}`,
+  }
 }
 
 const NOTHING = -1

@@ -34,21 +34,20 @@ function calling(acquire: ObjectName, p: Params, unless: SqlFragment = sql``): S
 
 /**
  * A lock that is free is had by a plain update, after its row was locked as the function locks it; for everything else the
- * function is called. Not for a transaction that goes on: a row that was granted to another between the look and the lock
+ * function is called: also if the row has changed since the statement began, since its new place is not seen then. Not for a transaction that goes on: a row that was granted to another between the look and the lock
  * stays locked to the end. The update costs PostgreSQL half of the call (decision 0017).
  */
 function grantingText(
   locks: { readonly table: ObjectName; readonly acquire: ObjectName; readonly record: SqlFragment },
   p: Params,
 ): SqlFragment {
-  return sql`with free as materialized (
-      select from ${locks.table} l
-      where l.tenant = ${p.tenant} and l.resource = ${p.resource} and (l.owner is null or l.expires_at < clock_timestamp())
-      for update skip locked
-    ), granted as (
+  return sql`with granted as (
       update ${locks.table} l set owner = ${p.owner}, token = default, acquired_at = clock_timestamp(),
         expires_at = clock_timestamp() + ${p.leaseMs} * interval '1 millisecond'
-      where l.tenant = ${p.tenant} and l.resource = ${p.resource} and exists (select from free)
+      where l.ctid = (
+        select f.ctid from ${locks.table} f
+        where f.tenant = ${p.tenant} and f.resource = ${p.resource} and (f.owner is null or f.expires_at < clock_timestamp())
+        for update skip locked)
       returning l.token, l.expires_at as ends_at
     )
     select true as held, false as again, s.token as fencing_token,

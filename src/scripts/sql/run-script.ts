@@ -15,6 +15,7 @@ export const runScript = operation({
     keys: 'text[]',
     lockNames: 'text?',
     lockModes: 'text?',
+    lockWrites: 'text?',
     lockWaitMs: 'int4',
     timeoutMs: 'int4',
     inTransaction: 'bool',
@@ -36,5 +37,5 @@ export const runScript = operation({
     p,
   ) => sql`select r.reason, r.detail, r.at, r.answer, r.key, r.value, r.revision, r.expires_at, r.modified_at, r.items
     from ${t.script_run}(${p.tenant}, ${p.code}::integer[], ${p.kinds}::integer[], ${p.vals}, ${p.keys},
-      ${p.lockNames}::text[], ${p.lockModes}::integer[], ${p.lockWaitMs}, ${p.timeoutMs}, ${p.inTransaction}) r`,
+      ${p.lockNames}::text[], ${p.lockModes}::integer[], ${p.lockWrites}::boolean[], ${p.lockWaitMs}, ${p.timeoutMs}, ${p.inTransaction}) r`,
 })
