@@ -25,6 +25,7 @@ export async function dumpSchema(query, schema = 'holdfast') {
   const migrations = readMigrations()
   const parts = [
     '-- The whole schema, made from sql/migrations by scripts/dump-schema.mjs. Do not edit.',
+    '-- Functions come in the order of their names, and name each other.\nset check_function_bodies = off;',
     `create schema ${schema};`,
     ...(await dumpSequences(query, schema)),
     ...(await dumpEnums(query, schema)),

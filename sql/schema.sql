@@ -1,5 +1,8 @@
 -- The whole schema, made from sql/migrations by scripts/dump-schema.mjs. Do not edit.
 
+-- Functions come in the order of their names, and name each other.
+set check_function_bodies = off;
+
 create schema holdfast;
 
 create sequence holdfast.audit_id_seq as bigint start 1 increment 1 cache 1;
@@ -91,7 +94,7 @@ create table holdfast.effect_question (
 );
 
 create unlogged table holdfast.ephemeral_key_change (
-  place bigint not null,
+  place bigint not null default nextval('holdfast.ephemeral_key_place_seq'::regclass),
   revision bigint not null,
   xid xid8 not null,
   changed_at timestamp with time zone not null,
@@ -173,7 +176,7 @@ create table holdfast.job_definition (
 );
 
 create table holdfast.key_change (
-  place bigint not null,
+  place bigint not null default nextval('holdfast.key_place_seq'::regclass),
   revision bigint not null,
   xid xid8 not null,
   changed_at timestamp with time zone not null,
@@ -248,24 +251,24 @@ create table holdfast.lock (
   acquired_at timestamp with time zone,
   waited_until timestamp with time zone, -- so long somebody waits for it, and has to be told when it is free
   prune_at timestamp with time zone not null default (clock_timestamp() + '1 day'::interval), -- looked at then, whether it is still used
-  token bigint, -- of the newest grant
+  token bigint default nextval('holdfast.fencing_token_seq'::regclass), -- of the newest grant, which sets it to its default
   tenant text collate "C" not null,
   resource text collate "C" not null,
   owner text collate "C", -- null: nobody's
   constraint lock_pkey PRIMARY KEY (tenant, resource)
-) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000, fillfactor=70);
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000, fillfactor=70, vacuum_truncate=false);
 
 create unlogged table holdfast.lock_ephemeral (
   expires_at timestamp with time zone,
   acquired_at timestamp with time zone,
   waited_until timestamp with time zone,
   prune_at timestamp with time zone not null default (clock_timestamp() + '1 day'::interval),
-  token bigint,
+  token bigint default nextval('holdfast.fencing_token_seq'::regclass),
   tenant text collate "C" not null,
   resource text collate "C" not null,
   owner text collate "C",
   constraint lock_ephemeral_pkey PRIMARY KEY (tenant, resource)
-) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000, fillfactor=70);
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=1000, fillfactor=70, vacuum_truncate=false);
 
 create table holdfast.migration (
   version integer not null,
@@ -481,7 +484,7 @@ begin
         -- wait: long enough for what an insert has to wait for otherwise, such as the table to grow.
         former_timeout := current_setting('lock_timeout');
         perform set_config('lock_timeout', '20ms', true);
-        insert into "holdfast".lock (tenant, resource) values (the_tenant, the_resource) on conflict do nothing;
+        insert into "holdfast".lock (tenant, resource, token) values (the_tenant, the_resource, null) on conflict do nothing;
         is_there := not found;
         perform set_config('lock_timeout', former_timeout, true);
         if is_there then
@@ -498,7 +501,7 @@ begin
         raise exception using errcode = 'HF099';
       end if;
       granted_at := clock_timestamp();
-      update "holdfast".lock l set owner = the_owner, token = nextval('"holdfast"."fencing_token_seq"'::regclass),
+      update "holdfast".lock l set owner = the_owner, token = default,
         expires_at = granted_at + lease_ms * interval '1 millisecond', acquired_at = granted_at
       where l.tenant = the_tenant and l.resource = the_resource
       returning l.* into seen;
@@ -583,7 +586,7 @@ begin
         -- wait: long enough for what an insert has to wait for otherwise, such as the table to grow.
         former_timeout := current_setting('lock_timeout');
         perform set_config('lock_timeout', '20ms', true);
-        insert into "holdfast".lock_ephemeral (tenant, resource) values (the_tenant, the_resource) on conflict do nothing;
+        insert into "holdfast".lock_ephemeral (tenant, resource, token) values (the_tenant, the_resource, null) on conflict do nothing;
         is_there := not found;
         perform set_config('lock_timeout', former_timeout, true);
         if is_there then
@@ -600,7 +603,7 @@ begin
         raise exception using errcode = 'HF099';
       end if;
       granted_at := clock_timestamp();
-      update "holdfast".lock_ephemeral l set owner = the_owner, token = nextval('"holdfast"."fencing_token_seq"'::regclass),
+      update "holdfast".lock_ephemeral l set owner = the_owner, token = default,
         expires_at = granted_at + lease_ms * interval '1 millisecond', acquired_at = granted_at
       where l.tenant = the_tenant and l.resource = the_resource
       returning l.* into seen;
@@ -647,7 +650,7 @@ AS $function$
   select pg_notify('holdfast_d1580d2df7f24b6f5e2a861eba291875', 'cancel:' || worker_id)
 $function$;
 
-create or replace function holdfast.assert_lock(resource text, token bigint, tenant text DEFAULT ''::text, durability text DEFAULT 'persistent'::text)
+create or replace function holdfast.assert_lock(resource text, token bigint DEFAULT nextval('holdfast.fencing_token_seq'::regclass), tenant text DEFAULT ''::text, durability text DEFAULT 'persistent'::text)
  RETURNS void
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -1129,6 +1132,14 @@ begin
 end
 $function$;
 
+create or replace function holdfast.enter_key_log(ephemeral boolean)
+ RETURNS boolean
+ LANGUAGE sql
+AS $function$
+  select pg_catalog.pg_advisory_xact_lock_shared("holdfast".key_log_number(ephemeral), pg_catalog.floor(
+    pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) operator(pg_catalog./) 60)::pg_catalog.int4) is not null
+$function$;
+
 create or replace function holdfast.ephemeral_epoch(OUT epoch bigint)
  RETURNS bigint
  LANGUAGE plpgsql
@@ -1164,7 +1175,7 @@ begin
     returning l.expires_at into ends_at;
     left_ms := date_part('epoch', ends_at - clock_timestamp()) * 1000;
     if ends_at < seen.expires_at and seen.waited_until >= clock_timestamp() then
-      perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', "holdfast".lock_topic('persistent', the_tenant, the_resource));
+      perform "holdfast".tell_lock_free('persistent', the_tenant, the_resource);
     end if;
   end if;
 end
@@ -1186,7 +1197,7 @@ begin
     returning l.expires_at into ends_at;
     left_ms := date_part('epoch', ends_at - clock_timestamp()) * 1000;
     if ends_at < seen.expires_at and seen.waited_until >= clock_timestamp() then
-      perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', "holdfast".lock_topic('ephemeral', the_tenant, the_resource));
+      perform "holdfast".tell_lock_free('ephemeral', the_tenant, the_resource);
     end if;
   end if;
 end
@@ -1207,7 +1218,7 @@ begin
   where l.tenant = the_tenant and l.resource = the_resource;
   insert into "holdfast".audit (actor, action, subject, note) values (actor, 'lock-release', subject, reason);
   if seen.waited_until >= clock_timestamp() then
-    perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', "holdfast".lock_topic('persistent', the_tenant, the_resource));
+    perform "holdfast".tell_lock_free('persistent', the_tenant, the_resource);
   end if;
   former_owner := seen.owner;
   fencing_token := seen.token;
@@ -1229,7 +1240,7 @@ begin
   where l.tenant = the_tenant and l.resource = the_resource;
   insert into "holdfast".audit (actor, action, subject, note) values (actor, 'lock-release', subject, reason);
   if seen.waited_until >= clock_timestamp() then
-    perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', "holdfast".lock_topic('ephemeral', the_tenant, the_resource));
+    perform "holdfast".tell_lock_free('ephemeral', the_tenant, the_resource);
   end if;
   former_owner := seen.owner;
   fencing_token := seen.token;
@@ -1382,8 +1393,7 @@ begin
   select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
   from "holdfast".ephemeral_key_value k where k.tenant = key_delete.tenant and k.key = key_delete.key for no key update;
   -- Also says that places are about to be drawn.
-  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast ephemeral_keys ' || 'holdfast'),
-    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  at := case when "holdfast".enter_key_log(ephemeral) then clock_timestamp() end;
   if kv.revision is null or kv.deleted or kv.expires_at <= at or if_revision <> kv.revision or if_value <> kv.value then
     done := false;
     revision := coalesce(kv.revision, -1);
@@ -1398,15 +1408,14 @@ begin
     expires_at = null, deleted = true, norev = false, value = ''
   where k.tenant = key_delete.tenant and k.key = key_delete.key
   returning true, k.revision into done, revision;
-  insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, kind, norev, tenant, key)
-  values (nextval('"holdfast"."ephemeral_key_place_seq"'), key_delete.revision, pg_current_xact_id(), greatest(at, kv.modified_at),
+  insert into "holdfast".ephemeral_key_change (revision, xid, changed_at, modified_at, kind, norev, tenant, key)
+  values (key_delete.revision, pg_current_xact_id(), greatest(at, kv.modified_at),
     greatest(at, kv.modified_at), 'deleted', false, key_delete.tenant, key_delete.key);
   else
   select k.revision, k.xid, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
   from "holdfast".key_value k where k.tenant = key_delete.tenant and k.key = key_delete.key for no key update;
   -- Also says that places are about to be drawn.
-  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast keys ' || 'holdfast'),
-    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  at := case when "holdfast".enter_key_log(ephemeral) then clock_timestamp() end;
   if kv.revision is null or kv.deleted or kv.expires_at <= at or if_revision <> kv.revision or if_value <> kv.value then
     done := false;
     revision := coalesce(kv.revision, -1);
@@ -1421,13 +1430,12 @@ begin
     expires_at = null, deleted = true, norev = false, value = ''
   where k.tenant = key_delete.tenant and k.key = key_delete.key
   returning true, k.revision into done, revision;
-  insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, kind, norev, tenant, key)
-  values (nextval('"holdfast"."key_place_seq"'), key_delete.revision, pg_current_xact_id(), greatest(at, kv.modified_at),
+  insert into "holdfast".key_change (revision, xid, changed_at, modified_at, kind, norev, tenant, key)
+  values (key_delete.revision, pg_current_xact_id(), greatest(at, kv.modified_at),
     greatest(at, kv.modified_at), 'deleted', false, key_delete.tenant, key_delete.key);
   end if;
-  if pg_sequence_last_value('"holdfast"."key_watch_seq"') > date_part('epoch', at) then
-    perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys') where exists (select from "holdfast".key_watcher w where w.expires_at > at
-      and w.ephemeral = key_delete.ephemeral and w.tenant = key_delete.tenant and starts_with(key_delete.key, w.prefix));
+  if "holdfast".key_is_watched() then
+    perform "holdfast".tell_key_changed(tenant, ephemeral, key);
   end if;
 end
 $function$;
@@ -1468,8 +1476,7 @@ begin
   select k.revision, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
   from "holdfast".ephemeral_key_value k where k.tenant = key_extend.tenant and k.key = key_extend.key for no key update;
   -- Also says that places are about to be drawn.
-  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast ephemeral_keys ' || 'holdfast'),
-    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  at := case when "holdfast".enter_key_log(ephemeral) then clock_timestamp() end;
   if kv.revision is null or kv.deleted or kv.expires_at <= at then
     done := false;
     revision := coalesce(kv.revision, -1);
@@ -1478,15 +1485,14 @@ begin
   update "holdfast".ephemeral_key_value k set xid = pg_current_xact_id(), expires_at = at + ttl_ms * interval '1 millisecond'
   where k.tenant = key_extend.tenant and k.key = key_extend.key
   returning true, k.revision, k.expires_at into done, revision, expires_at;
-  insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
-  values (nextval('"holdfast"."ephemeral_key_place_seq"'), key_extend.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
+  insert into "holdfast".ephemeral_key_change (revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
+  values (key_extend.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
     key_extend.expires_at, 'extended', kv.norev, key_extend.tenant, key_extend.key, kv.value);
   else
   select k.revision, k.modified_at, k.expires_at, k.deleted, k.norev, k.value into kv
   from "holdfast".key_value k where k.tenant = key_extend.tenant and k.key = key_extend.key for no key update;
   -- Also says that places are about to be drawn.
-  at := case when pg_advisory_xact_lock_shared(hashtext('holdfast keys ' || 'holdfast'),
-    floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+  at := case when "holdfast".enter_key_log(ephemeral) then clock_timestamp() end;
   if kv.revision is null or kv.deleted or kv.expires_at <= at then
     done := false;
     revision := coalesce(kv.revision, -1);
@@ -1495,13 +1501,12 @@ begin
   update "holdfast".key_value k set xid = pg_current_xact_id(), expires_at = at + ttl_ms * interval '1 millisecond'
   where k.tenant = key_extend.tenant and k.key = key_extend.key
   returning true, k.revision, k.expires_at into done, revision, expires_at;
-  insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
-  values (nextval('"holdfast"."key_place_seq"'), key_extend.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
+  insert into "holdfast".key_change (revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
+  values (key_extend.revision, pg_current_xact_id(), greatest(at, kv.modified_at), kv.modified_at,
     key_extend.expires_at, 'extended', kv.norev, key_extend.tenant, key_extend.key, kv.value);
   end if;
-  if pg_sequence_last_value('"holdfast"."key_watch_seq"') > date_part('epoch', at) then
-    perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys') where exists (select from "holdfast".key_watcher w where w.expires_at > at
-      and w.ephemeral = key_extend.ephemeral and w.tenant = key_extend.tenant and starts_with(key_extend.key, w.prefix));
+  if "holdfast".key_is_watched() then
+    perform "holdfast".tell_key_changed(tenant, ephemeral, key);
   end if;
 end
 $function$;
@@ -1730,7 +1735,15 @@ begin
 end
 $function$;
 
-create or replace function holdfast.key_lock(tenant text, ephemeral boolean, keys text[], writes boolean[])
+create or replace function holdfast.key_is_watched()
+ RETURNS boolean
+ LANGUAGE sql
+AS $function$
+  select pg_catalog.pg_sequence_last_value('"holdfast"."key_watch_seq"'::pg_catalog.regclass)
+    operator(pg_catalog.>) pg_catalog.date_part('epoch', pg_catalog.clock_timestamp())
+$function$;
+
+create or replace function holdfast.key_lock(tenant text, ephemeral boolean, keys text[], writes boolean[], until timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -1756,6 +1769,9 @@ begin
       insert into "holdfast".ephemeral_key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
       values (-1, pg_current_xact_id(), '-infinity', true, true, key_lock.tenant, wanted.key, '') on conflict do nothing;
     end loop;
+    if until is not null then
+      perform set_config('lock_timeout', greatest(1, ceil(date_part('epoch', until - clock_timestamp()) * 1000))::text, true);
+    end if;
   end loop;
   else
   for wanted in select n.key, bool_or(n.writes) as writes from unnest(keys, writes) as n (key, writes)
@@ -1773,9 +1789,22 @@ begin
       insert into "holdfast".key_value (revision, xid, modified_at, deleted, norev, tenant, key, value)
       values (-1, pg_current_xact_id(), '-infinity', true, true, key_lock.tenant, wanted.key, '') on conflict do nothing;
     end loop;
+    if until is not null then
+      perform set_config('lock_timeout', greatest(1, ceil(date_part('epoch', until - clock_timestamp()) * 1000))::text, true);
+    end if;
   end loop;
   end if;
 end
+$function$;
+
+create or replace function holdfast.key_log_number(ephemeral boolean)
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select pg_catalog.hashtext(case when ephemeral
+    then 'holdfast ephemeral_keys '::pg_catalog.text operator(pg_catalog.||) 'holdfast'::pg_catalog.text
+    else 'holdfast keys '::pg_catalog.text operator(pg_catalog.||) 'holdfast'::pg_catalog.text end)
 $function$;
 
 create or replace function holdfast.key_page(tenant text, ephemeral boolean, low text, above boolean, high text, depth integer, max_rows integer, seen pg_snapshot, at_ms bigint, exact boolean)
@@ -1989,8 +2018,7 @@ begin
       continue;
     end if;
     -- Also says that places are about to be drawn.
-    at := case when pg_advisory_xact_lock_shared(hashtext('holdfast ephemeral_keys ' || 'holdfast'),
-      floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+    at := case when "holdfast".enter_key_log(ephemeral) then clock_timestamp() end;
     if if_revision <> r or if_absent and not d and (e > at) is not false or if_present and (d or e <= at)
       or if_value <> (case when d or e <= at then '' else v end) then
       done := false;
@@ -2015,8 +2043,8 @@ begin
     update "holdfast".ephemeral_key_change c set norev = true
     where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = r and c.xid = x and not c.norev;
   end if;
-  insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
-  values (nextval('"holdfast"."ephemeral_key_place_seq"'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
+  insert into "holdfast".ephemeral_key_change (revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
+  values (key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
     key_set.expires_at, 'set', key_set.norev is true, key_set.tenant, key_set.key, key_set.value);
   else
   loop
@@ -2040,8 +2068,7 @@ begin
       continue;
     end if;
     -- Also says that places are about to be drawn.
-    at := case when pg_advisory_xact_lock_shared(hashtext('holdfast keys ' || 'holdfast'),
-      floor(date_part('epoch', clock_timestamp()) / 60)::integer) is not null then clock_timestamp() end;
+    at := case when "holdfast".enter_key_log(ephemeral) then clock_timestamp() end;
     if if_revision <> r or if_absent and not d and (e > at) is not false or if_present and (d or e <= at)
       or if_value <> (case when d or e <= at then '' else v end) then
       done := false;
@@ -2066,13 +2093,12 @@ begin
     update "holdfast".key_change c set norev = true
     where c.tenant = key_set.tenant and c.key = key_set.key and c.revision = r and c.xid = x and not c.norev;
   end if;
-  insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
-  values (nextval('"holdfast"."key_place_seq"'), key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
+  insert into "holdfast".key_change (revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key, value)
+  values (key_set.revision, pg_current_xact_id(), key_set.modified_at, key_set.modified_at,
     key_set.expires_at, 'set', key_set.norev is true, key_set.tenant, key_set.key, key_set.value);
   end if;
-  if pg_sequence_last_value('"holdfast"."key_watch_seq"') > date_part('epoch', at) then
-    perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys') where exists (select from "holdfast".key_watcher w where w.expires_at > at
-      and w.ephemeral = key_set.ephemeral and w.tenant = key_set.tenant and starts_with(key_set.key, w.prefix));
+  if "holdfast".key_is_watched() then
+    perform "holdfast".tell_key_changed(tenant, ephemeral, key);
   end if;
   done := true;
   value_now := value;
@@ -2114,7 +2140,7 @@ declare
   topics integer;
 begin
   if ephemeral then
-  perform pg_advisory_xact_lock_shared(hashtext('holdfast ephemeral_keys ' || 'holdfast'), floor(date_part('epoch', at) / 60)::integer);
+  perform "holdfast".enter_key_log(ephemeral);
   -- By ctid, and further down by an array: with few keys in its statistics, a join would go through all of the table.
   with gone as (
     update "holdfast".ephemeral_key_value k set deleted = true, value = '', xid = pg_current_xact_id()
@@ -2124,8 +2150,8 @@ begin
       order by e.expires_at limit max_rows for no key update skip locked))
     returning k.tenant, k.key, k.revision, k.expires_at, k.modified_at
   ), logged as (
-    insert into "holdfast".ephemeral_key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key)
-    select nextval('"holdfast"."ephemeral_key_place_seq"'), g.revision, pg_current_xact_id(), greatest(at, g.modified_at), g.modified_at,
+    insert into "holdfast".ephemeral_key_change (revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key)
+    select g.revision, pg_current_xact_id(), greatest(at, g.modified_at), g.modified_at,
       g.expires_at, 'expired', true, g.tenant, g.key
     from gone g
     returning ephemeral_key_change.tenant, ephemeral_key_change.key
@@ -2134,7 +2160,7 @@ begin
     where w.expires_at > at and w.ephemeral = key_sweep.ephemeral and w.tenant = l.tenant and starts_with(l.key, w.prefix)))
   into swept, topics from logged l;
   else
-  perform pg_advisory_xact_lock_shared(hashtext('holdfast keys ' || 'holdfast'), floor(date_part('epoch', at) / 60)::integer);
+  perform "holdfast".enter_key_log(ephemeral);
   -- By ctid, and further down by an array: with few keys in its statistics, a join would go through all of the table.
   with gone as (
     update "holdfast".key_value k set deleted = true, value = '', xid = pg_current_xact_id()
@@ -2144,8 +2170,8 @@ begin
       order by e.expires_at limit max_rows for no key update skip locked))
     returning k.tenant, k.key, k.revision, k.expires_at, k.modified_at
   ), logged as (
-    insert into "holdfast".key_change (place, revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key)
-    select nextval('"holdfast"."key_place_seq"'), g.revision, pg_current_xact_id(), greatest(at, g.modified_at), g.modified_at,
+    insert into "holdfast".key_change (revision, xid, changed_at, modified_at, expires_at, kind, norev, tenant, key)
+    select g.revision, pg_current_xact_id(), greatest(at, g.modified_at), g.modified_at,
       g.expires_at, 'expired', true, g.tenant, g.key
     from gone g
     returning key_change.tenant, key_change.key
@@ -2335,8 +2361,7 @@ AS $function$
   select coalesce(array_agg(distinct l.virtualtransaction), '{}'), min(l.objid::bigint)::integer from pg_locks l
   where l.locktype = 'advisory' and l.objsubid = 2 and l.granted
     and l.database = (select d.oid from pg_database d where d.datname = current_database())
-    and l.classid::bigint = (hashtext(case when ephemeral then 'holdfast ephemeral_keys ' else 'holdfast keys ' end || 'holdfast')::bigint
-      & 4294967295)
+    and l.classid::bigint = ("holdfast".key_log_number(ephemeral)::bigint & 4294967295)
 $function$;
 
 create or replace function holdfast.lock_topic(durability text, tenant text, resource text)
@@ -2537,7 +2562,7 @@ begin
   returning l.* into seen;
   if found then
     if seen.waited_until >= clock_timestamp() then
-      perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', "holdfast".lock_topic('persistent', the_tenant, the_resource));
+      perform "holdfast".tell_lock_free('persistent', the_tenant, the_resource);
     end if;
     return 'released';
   end if;
@@ -2561,7 +2586,7 @@ begin
   returning l.* into seen;
   if found then
     if seen.waited_until >= clock_timestamp() then
-      perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', "holdfast".lock_topic('ephemeral', the_tenant, the_resource));
+      perform "holdfast".tell_lock_free('ephemeral', the_tenant, the_resource);
     end if;
     return 'released';
   end if;
@@ -2975,7 +3000,7 @@ begin
 end
 $function$;
 
-create or replace function holdfast.script_run(tenant text, code integer[], kinds integer[], vals text[], keys text[], lock_names text[], lock_modes integer[], lock_wait_ms integer, timeout_ms integer, in_transaction boolean, OUT reason text, OUT detail text, OUT at integer, OUT answer integer, OUT key text, OUT value text, OUT revision bigint, OUT expires_at bigint, OUT modified_at bigint, OUT items text)
+create or replace function holdfast.script_run(tenant text, code integer[], kinds integer[], vals text[], keys text[], lock_names text[], lock_modes integer[], lock_writes boolean[], lock_wait_ms integer, timeout_ms integer, in_transaction boolean, OUT reason text, OUT detail text, OUT at integer, OUT answer integer, OUT key text, OUT value text, OUT revision bigint, OUT expires_at bigint, OUT modified_at bigint, OUT items text)
  RETURNS record
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -3022,7 +3047,7 @@ declare
   deadline timestamptz := started + timeout_ms * interval '1 millisecond';
   -- 0 would be no limit.
   wait integer := greatest(1, least(lock_wait_ms, timeout_ms));
-  waited integer;
+  patience timestamptz := started + wait * interval '1 millisecond';
   persistent integer := 0;                 -- locks: the persistent ones come first
   old_wait text := current_setting('lock_timeout');
   failure text;
@@ -3033,15 +3058,21 @@ begin
     kinds := array_replace(kinds, -1, null);
 
     if lock_names is not null then
-      for i in 1..cardinality(lock_names) loop
-        if lock_modes[i] & 2 = 0 then persistent := i; end if;
-        if lock_modes[i] & 4 > 0 then
-          perform "holdfast".key_guard(tenant, lock_modes[i] & 2 > 0, lock_names[i]);
+      a := 1;
+      while a <= cardinality(lock_names) loop
+        b := a;
+        if lock_modes[a] & 2 > 0 then
+          perform "holdfast".key_guard(tenant, lock_modes[a] & 1 > 0, lock_names[a]);
         else
-          perform "holdfast".key_lock(tenant, lock_modes[i] & 2 > 0, lock_names[i : i], array[lock_modes[i] & 1 > 0]);
+          while lock_modes[b + 1] = lock_modes[a] loop b := b + 1; end loop;
+          perform "holdfast".key_lock(tenant, lock_modes[a] & 1 > 0, lock_names[a : b], lock_writes[a : b], patience);
         end if;
-        waited := extract(epoch from clock_timestamp() - started) * 1000;
-        if waited > 1 then perform set_config('lock_timeout', greatest(1, wait - waited)::text, true); end if;
+        if lock_modes[a] & 1 = 0 then persistent := b; end if;
+        a := b + 1;
+        if a <= cardinality(lock_names) then
+          perform set_config('lock_timeout',
+            greatest(1, ceil(date_part('epoch', patience - clock_timestamp()) * 1000))::text, true);
+        end if;
       end loop;
     end if;
 
@@ -3089,9 +3120,19 @@ begin
               if clock_timestamp() > deadline then perform "holdfast".script_fail('abort:timeout'); end if;
               a := code[pc + 1];
               flags := code[pc + 3];
-              select g.found, g.value, g.revision, g.expires_at, g.modified_at
-                into done, bytes, found_revision, expires, modified
-                from "holdfast".key_get(tenant, flags & 1 > 0, keys[code[pc + 2]]) g;
+              made := keys[code[pc + 2]];
+              -- As `key_get`, whose call would cost as much again.
+              if flags & 1 = 0 then
+                select k.value, k.revision, k.expires_at, k.modified_at into bytes, found_revision, expires, modified
+                from "holdfast".key_value k
+                where k.tenant = script_run.tenant and k.key = made and not k.deleted and (k.expires_at > clock_timestamp()) is not false;
+              else
+                select k.value, k.revision, k.expires_at, k.modified_at into bytes, found_revision, expires, modified
+                from "holdfast".ephemeral_key_value k
+                where k.tenant = script_run.tenant and k.key = made and not k.deleted and (k.expires_at > clock_timestamp()) is not false;
+              end if;
+              done := found;
+              if not done then found_revision := -1; end if;
               if a > 0 then
                 if done then
                   kinds[a] := 4;
@@ -3669,6 +3710,32 @@ declare
 begin
   if ttl not between 0 and 2147483647 then perform "holdfast".script_fail('invalid-input', 'ttl'); end if;
   return ttl;
+end
+$function$;
+
+create or replace function holdfast.tell_key_changed(tenant text, ephemeral boolean, key text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+begin
+  perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', 'keys') where exists (select from "holdfast".key_watcher w
+    where w.expires_at > clock_timestamp() and w.ephemeral = tell_key_changed.ephemeral and w.tenant = tell_key_changed.tenant
+      and starts_with(tell_key_changed.key, w.prefix));
+  return true;
+end
+$function$;
+
+create or replace function holdfast.tell_lock_free(durability text, tenant text, resource text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  perform pg_notify('holdfast_hint_d1580d2df7f24b6f5e2a861eba291875', "holdfast".lock_topic(durability, tenant, resource));
+  return true;
 end
 $function$;
 

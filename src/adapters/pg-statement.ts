@@ -101,6 +101,8 @@ class PgStatement {
 
   handleCopyInResponse(wire: PgWire): void {
     wire.sendCopyFail('a statement of holdfast copies nothing')
+    // The one that was sent with the statement was overlooked: what is sent was to be copied.
+    wire.sync()
   }
 
   handleCopyData(): void {}

@@ -73,7 +73,7 @@ export interface OperationSpec<P extends Record<string, ParamType>, C extends Re
 
 /** One statement with its types: the only way SQL is sent at run time. */
 export interface Operation<P extends Record<string, ParamType>, C extends Record<string, ColumnType>>
-  extends OperationSpec<P, C> {
+  extends Pick<OperationSpec<P, C>, 'name' | 'params' | 'columns'> {
   /** The statement for `schema`, made once for each. */
   statement(schema: string): Statement
   /** The parameters as they travel, in their order. */
@@ -119,7 +119,9 @@ export function operation<
   )
 
   return {
-    ...spec,
+    name: spec.name,
+    params: spec.params,
+    columns: spec.columns,
     statement(schema) {
       const known = rendered.get(schema)
       if (known) return known
@@ -151,14 +153,20 @@ export function operation<
   }
 }
 
+/** What a call may change of its operation. */
+export type RunOptions = Pick<StatementOptions, 'deadlineMs' | 'repeatable'>
+
 /** Runs `operation` and gives its rows, decoded by the declared column types. */
 export async function run<P extends Record<string, ParamType>, C extends Record<string, ColumnType>>(
   db: Database,
   op: Operation<P, C>,
   params: ParamValues<P>,
+  options?: RunOptions,
 ): Promise<readonly RowOf<C>[]> {
   const { text, named, unnamed } = op.statement(db.schema)
-  const rows = await db.queryable.query(text, op.encode(params), db.prepare ? named : unnamed)
+  const declared = db.prepare ? named : unnamed
+  const sent = options === undefined ? declared : { ...declared, ...options }
+  const rows = await db.queryable.query(text, op.encode(params), sent)
   return rows.map((row) => op.decode(row))
 }
 
@@ -167,8 +175,9 @@ export async function runOne<P extends Record<string, ParamType>, C extends Reco
   db: Database,
   op: Operation<P, C>,
   params: ParamValues<P>,
+  options?: RunOptions,
 ): Promise<RowOf<C>> {
-  const [row] = await run(db, op, params)
+  const [row] = await run(db, op, params, options)
   if (row === undefined)
     throw new Error(`holdfast: statement ${op.name} gave no row; this is a fault of ours`)
   return row

@@ -68,20 +68,17 @@ export class Scripts {
     const timeoutMs = program.timeoutMs ?? givenMs
     const call = callOf(prepared, texts)
     const database = this.#reach.at(tx)
-    const operation = {
-      ...runScript,
-      deadlineMs: timeoutMs + lockWaitMs + MARGIN_MS,
-      repeatable: !program.writes,
+    const sent = {
+      tenant,
+      code,
+      ...call,
+      lockWaitMs,
+      timeoutMs,
+      inTransaction: tx !== undefined,
     }
+    const deadlineMs = timeoutMs + lockWaitMs + MARGIN_MS
     const send = async () =>
-      await runOne(database, operation, {
-        tenant,
-        code,
-        ...call,
-        lockWaitMs,
-        timeoutMs,
-        inTransaction: tx !== undefined,
-      })
+      await runOne(database, runScript, sent, { deadlineMs, repeatable: !program.writes })
     const row = tx === undefined ? await retryTransaction(send, signal) : await send()
     if (row.reason !== null) throw errorOf({ reason: row.reason, detail: row.detail, at: row.at }, program)
     return resultOf(row, performance.now() - started)

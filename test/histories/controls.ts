@@ -36,6 +36,17 @@ export const controls = {
       { name: 'key_set', find: 'if if_revision <> r or if_absent', replace: 'if if_absent', times: 2 },
     ],
   },
+  'set-statement-without-condition': {
+    takesOut: 'the statement of a set: the revision it was to have',
+    noticedBy: 'register',
+    edits: [
+      {
+        file: 'src/keys/sql/set-key.ts',
+        find: ' and (k.revision = ${p.ifRevision}) is not false',
+        replace: '',
+      },
+    ],
+  },
   'delete-without-revision': {
     takesOut: 'delete: that it is a revision',
     noticedBy: 'register',
@@ -51,6 +62,11 @@ export const controls = {
         file: 'src/keys/sql/set-key.ts',
         find: `name: 'set_key',`,
         replace: `name: 'set_key', repeatable: true,`,
+      },
+      {
+        file: 'src/keys/sql/set-key.ts',
+        find: `name: 'set_key_if',`,
+        replace: `name: 'set_key_if', repeatable: true,`,
       },
     ],
   },
@@ -120,8 +136,41 @@ export const controls = {
     functions: [
       {
         name: 'acquire_lock',
-        find: `nextval('"holdfast"."fencing_token_seq"'::regclass)`,
-        replace: 'coalesce(token, 1000000)',
+        find: 'token = default,',
+        replace: 'token = coalesce(token, 1000000),',
+      },
+    ],
+  },
+  'statement-of-two': {
+    takesOut: 'the statement of a grant: that the lock is free',
+    noticedBy: 'lock',
+    edits: [
+      {
+        file: 'src/locks/sql/acquire-lock.ts',
+        find: ' and (f.owner is null or f.expires_at < clock_timestamp())',
+        replace: '',
+      },
+    ],
+  },
+  'statement-without-token': {
+    takesOut: 'the statement of a grant: a token for each',
+    noticedBy: 'lock',
+    edits: [
+      {
+        file: 'src/locks/sql/acquire-lock.ts',
+        find: 'token = default',
+        replace: 'token = coalesce(l.token, 1000000)',
+      },
+    ],
+  },
+  'release-of-anothers-lock': {
+    takesOut: 'the statement of a release: whose lock it is',
+    noticedBy: 'lock',
+    edits: [
+      {
+        file: 'src/locks/sql/release-lock.ts',
+        find: ' and l.owner = ${p.owner} and l.token = coalesce(${p.token}, l.token)',
+        replace: '',
       },
     ],
   },

@@ -10,7 +10,7 @@ const EPOCH_MS = 1500
 export const registerWorkload: Workload = {
   name: 'register',
   enoughTurns: 200,
-  statements: ['set_key', 'delete_key', 'get_key'],
+  statements: ['set_key', 'set_key_if', 'delete_key', 'get_key'],
   async turn(client) {
     const key = keyOf(client, client.epoch(EPOCH_MS), client.random.whole(1, KEYS))
     const known = await read(client, key)
