@@ -108,6 +108,7 @@ export class App {
       enqueuer: this.#enqueuer,
       transactions: this.#transactions,
       upkeep: this.#upkeep,
+      coordination: this.#coordination,
       logger: options.logger,
     })
   }
@@ -256,7 +257,7 @@ export class App {
    * answer.integer()
    */
   async script(text: string, params?: ScriptParams, options?: ScriptOptions): Promise<ScriptResult> {
-    return await this.#coordination.scripts.run(text, params, options)
+    return await this.#coordination.script(text, params, options)
   }
 
   /** Keys with values, revisions and history, in the application's database. */

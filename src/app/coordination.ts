@@ -4,9 +4,12 @@ import type { Driver } from '../driver/driver.ts'
 import { Hints } from '../driver/hints.ts'
 import type { Database } from '../driver/operation.ts'
 import { Reach } from '../driver/reach.ts'
+import type { JobCoordination } from '../jobs/context.ts'
 import { Keys } from '../keys/keys.ts'
 import { Locks } from '../locks/locks.ts'
-import { Scripts } from '../scripts/scripts.ts'
+import type { ScriptParams } from '../scripts/params.ts'
+import type { ScriptResult } from '../scripts/result.ts'
+import { type ScriptOptions, Scripts } from '../scripts/scripts.ts'
 import { Sequences } from '../sequences/sequences.ts'
 import type { Transactions } from './transactions.ts'
 
@@ -20,11 +23,11 @@ export interface CoordinationOptions {
 }
 
 /** What an application coordinates by: locks, keys, scripts, sequences. */
-export class Coordination {
+export class Coordination implements JobCoordination {
+  readonly #scripts: Scripts
   /** For the areas, and for the command. */
   readonly reach: Reach
   readonly hints: Hints
-  readonly scripts: Scripts
   readonly sequences: Sequences
   readonly locks: Locks
   readonly keys: Keys
@@ -38,10 +41,14 @@ export class Coordination {
       requireOutside: () => transactions.requireOutside(),
     })
     this.hints = new Hints({ driver, channel: hintChannelOf(database.schema), listens: !pooler })
-    this.scripts = new Scripts(this.reach)
+    this.#scripts = new Scripts(this.reach)
     this.sequences = new Sequences(this.reach)
     this.locks = new Locks({ reach: this.reach, hints: this.hints })
     this.keys = new Keys({ reach: this.reach, hints: this.hints })
+  }
+
+  async script(text: string, params?: ScriptParams, options?: ScriptOptions): Promise<ScriptResult> {
+    return await this.#scripts.run(text, params, options)
   }
 
   async close(): Promise<void> {

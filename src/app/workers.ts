@@ -5,6 +5,7 @@ import type { EventHub } from '../base/events.ts'
 import { type Logger, silentLogger } from '../base/logger.ts'
 import type { Driver } from '../driver/driver.ts'
 import type { Database } from '../driver/operation.ts'
+import type { JobCoordination } from '../jobs/context.ts'
 import type { Enqueuer } from '../jobs/enqueue.ts'
 import { requireVersion } from '../migrations/migrate.ts'
 import { Resources } from '../resources/resources.ts'
@@ -25,6 +26,7 @@ export interface WorkersOptions {
   readonly enqueuer: Enqueuer
   readonly transactions: Transactions
   readonly upkeep: Upkeep
+  readonly coordination: JobCoordination
   /** The application's own, which goes before a worker's. */
   readonly logger: Logger | undefined
 }
@@ -79,11 +81,12 @@ export class Workers {
 
   /** What handlers work through, whoever runs them; with resources of their own. */
   services(logger: Logger | undefined): ContextServices {
-    const { composition, driver, database, events, enqueuer, transactions } = this.#options
+    const { composition, driver, database, events, enqueuer, transactions, coordination } = this.#options
     return {
       logger: this.#options.logger ?? logger ?? silentLogger,
       enqueue: async (job, input, options) => await enqueuer.enqueue(job, input, options),
       events,
+      coordination,
       requireOutside: () => transactions.requireOutside(),
       database: plannedAnew(database),
       databaseOf: (tx) => transactions.databaseOf(tx),

@@ -1,6 +1,12 @@
 import type { Logger } from '../base/logger.ts'
 import type { EnqueuedName, OutsideEffect } from '../effects/effect-name.ts'
 import type { EffectCall, EffectOptions } from '../effects/effect-options.ts'
+import type { Keys } from '../keys/keys.ts'
+import type { Locks } from '../locks/locks.ts'
+import type { ScriptParams } from '../scripts/params.ts'
+import type { ScriptResult } from '../scripts/result.ts'
+import type { ScriptOptions } from '../scripts/scripts.ts'
+import type { Sequences } from '../sequences/sequences.ts'
 import type { JobInput, JobNamed } from './define-job.ts'
 import type { ContextData, EnqueueAnswer, EnqueueOptions } from './enqueue-options.ts'
 import type { Transaction } from './transaction.ts'
@@ -27,6 +33,21 @@ export interface RunningJob {
   readonly checkpoint: unknown
 }
 
+/**
+ * What handlers coordinate by: that of the application which runs them, in tests that of the test's. Nothing of it is bound to
+ * the lease: a worker that was paused may still write. Pass the `tx` of `ctx.transaction` or `ctx.commit`, and it is.
+ */
+export interface JobCoordination {
+  /** As `app.locks`. */
+  readonly locks: Locks
+  /** As `app.keys`. */
+  readonly keys: Keys
+  /** As `app.sequences`. */
+  readonly sequences: Sequences
+  /** As `app.script`. @throws What that throws. */
+  script(text: string, params?: ScriptParams, options?: ScriptOptions): Promise<ScriptResult>
+}
+
 /** The context of a job that was enqueued without one. */
 export const noContext: ContextData = Object.freeze({})
 
@@ -40,7 +61,8 @@ export function contextData(stored: unknown): ContextData {
  * What a handler gets beside its input. `Resources` is what the job's `uses` give, `Effect` the union of its declared
  * effects; without them it is what every handler has, and any handler's context fits it.
  */
-export interface JobContext<Resources extends object = object, Effect extends string = never> {
+export interface JobContext<Resources extends object = object, Effect extends string = never>
+  extends JobCoordination {
   readonly job: RunningJob
   /**
    * Aborts when the attempt has to end: its `reason` is a `JobTimeoutError`, `JobCancelledError`,

@@ -1,5 +1,6 @@
 import type { ContextServices } from '../worker/handler-context.ts'
 import type { Scope } from './scope.ts'
+import { watchedCoordination } from './watched-coordination.ts'
 
 /**
  * What a handler works through, so that the kit sees each step of it and can let it die there. After the death nothing is
@@ -21,6 +22,7 @@ export function attemptServices(base: ContextServices, { life, reached }: Scope)
       await reached(`enqueue ${job?.name} committed`)
       return answer
     },
+    coordination: watchedCoordination(base.coordination, { life, reached }),
     transact: async (fn, options) => await life.live(async () => await base.transact(fn, options)),
   }
 }

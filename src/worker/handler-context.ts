@@ -6,7 +6,13 @@ import { requireDeclared } from '../effects/declared.ts'
 import { type EffectName, noEffects, type OutsideEffect } from '../effects/effect-name.ts'
 import type { EffectCall, EffectOptions } from '../effects/effect-options.ts'
 import type { Authorize } from '../jobs/authorize.ts'
-import { contextData, type JobContext, noContext, type RunningJob } from '../jobs/context.ts'
+import {
+  contextData,
+  type JobContext,
+  type JobCoordination,
+  noContext,
+  type RunningJob,
+} from '../jobs/context.ts'
 import type { AnyJob, JobInput } from '../jobs/define-job.ts'
 import type { ContextData, EnqueueAnswer, EnqueueOptions } from '../jobs/enqueue-options.ts'
 import type { Transaction } from '../jobs/transaction.ts'
@@ -17,6 +23,7 @@ import type { ClaimedJob } from './claimed-job.ts'
 import type { Decision } from './outcome.ts'
 
 export interface ContextServices extends WorkServices {
+  readonly coordination: JobCoordination
   readonly logger: Logger
   readonly enqueue: (job: AnyJob, input: unknown, options?: EnqueueOptions) => Promise<EnqueueAnswer>
   readonly resources: Resources
@@ -136,6 +143,22 @@ export class HandlerContext implements JobContext<ResourceValues, EffectName> {
       inMs: checkInMs(options),
       reason: options.reason ?? 'the handler asked for a retry',
     })
+  }
+
+  get locks(): JobCoordination['locks'] {
+    return this.#services.coordination.locks
+  }
+
+  get keys(): JobCoordination['keys'] {
+    return this.#services.coordination.keys
+  }
+
+  get sequences(): JobCoordination['sequences'] {
+    return this.#services.coordination.sequences
+  }
+
+  async script(...given: Parameters<JobCoordination['script']>): ReturnType<JobCoordination['script']> {
+    return await this.#services.coordination.script(...given)
   }
 
   async enqueue<J extends AnyJob>(

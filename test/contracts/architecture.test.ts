@@ -32,8 +32,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   schedules: [...driver, 'jobs'],
   effects: [...driver, 'attempts'],
   resources: [...driver, 'effects'],
-  // A job names its effects and resources, and its context has them; an effect knows no job.
-  jobs: [...driver, 'attempts', 'effects', 'resources'],
+  // A job names its effects and resources, and its context has them, and what handlers coordinate by; an effect knows no job.
+  jobs: [...driver, 'attempts', 'effects', 'resources', 'locks', 'keys', 'scripts', 'sequences'],
   producers: [...driver, 'effects', 'jobs'],
   scripts: [...driver, 'keys'],
   // An application builds its workers; a worker knows no application.

@@ -42,7 +42,7 @@ export const script = command({
     let result: ScriptResult
     try {
       const options = { timeoutMs, lockWaitMs, ...(args.tenant === undefined ? {} : { tenant: args.tenant }) }
-      result = await opened.coordination.scripts.run(text, params, options)
+      result = await opened.coordination.script(text, params, options)
     } catch (error) {
       if (!(error instanceof HoldfastError)) throw error
       const excerpt = scriptExcerpt(error, text)

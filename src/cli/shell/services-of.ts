@@ -6,13 +6,14 @@ import type { ShellChange, ShellEntry, ShellKeys, ShellServices } from './servic
 import { textOf } from './text-of.ts'
 
 /** What the shell works through, over a database. */
-export function servicesOf({ sequences, locks, keys, scripts }: Coordination): ShellServices {
+export function servicesOf(coordination: Coordination): ShellServices {
+  const { sequences, locks, keys } = coordination
   return {
     sequences,
     locks,
     keys: keysOf(keys),
     async script(text, params, { tenant, signal }) {
-      const { type, revision, values } = await scripts.run(text, params, {
+      const { type, revision, values } = await coordination.script(text, params, {
         ...(tenant === undefined ? {} : { tenant }),
         signal,
       })
