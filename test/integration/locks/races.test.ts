@@ -121,6 +121,8 @@ describe('a try in a transaction', () => {
     expect(second.held).toBe(true)
     const asserting = await opened()
     const stale = app.locks.assert(asserting, 'pending', first.fencingToken as bigint)
+    // It may be refused before the commit is answered.
+    stale.catch(() => {})
     await eventually('the assertion to wait', async () => {
       const [row] = await db.sql<{ n: number }>(
         `select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%assert_lock%'`,
