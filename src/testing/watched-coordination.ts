@@ -33,8 +33,8 @@ function watched<T extends object>(target: T, area: string, scope: Scope): T {
 }
 
 async function step<T>({ life, reached }: Scope, what: string, options: unknown, act: () => Promise<T>) {
-  const isInside = typeof options === 'object' && options !== null && 'tx' in options
-  if (isInside) return await life.live(act)
+  const { tx } = Object(options) as { readonly tx?: unknown }
+  if (tx !== undefined) return await life.live(act)
   await reached(`${what}, before it`)
   const answer = await life.live(act)
   await reached(`${what} done`)

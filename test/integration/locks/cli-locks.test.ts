@@ -79,7 +79,7 @@ describe('holdfast locks', () => {
         stdout: '',
         stderr: expect.stringMatching(/^error: /),
       })
-    expect(await app.locks.info('stays')).toBeDefined()
+    expect(await app.locks.info('stays')).toMatchObject({ resource: 'stays' })
   })
 })
 

@@ -251,7 +251,7 @@ describeEachApp('locks', ({ open }) => {
         expect((await app.locks.acquire('savepoint two', { tx })).held).toBe(true)
       })
       expect(await app.locks.info('savepoint')).toBeUndefined()
-      expect(await app.locks.info('savepoint two')).toBeDefined()
+      expect(await app.locks.info('savepoint two')).toMatchObject({ resource: 'savepoint two' })
     })
 
     it('are extended and released with it', async () => {
@@ -335,7 +335,7 @@ describeEachApp('locks', ({ open }) => {
         state: 'completed',
         result: true,
       })
-      expect(await app.locks.info('job too')).toBeDefined()
+      expect(await app.locks.info('job too')).toMatchObject({ resource: 'job too' })
       await lock.release()
       const bad = await app.enqueue(guarded, { resource: 'job', token })
       expect(await app.job(bad.id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'discarded' })

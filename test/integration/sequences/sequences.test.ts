@@ -198,7 +198,7 @@ describeEachHome('sequences', ({ open }) => {
       await query('rollback to savepoint s')
       seen.push(await sequences.next('mine', { tx, idempotencyKey: 'k' }))
       await sequences.create('mine too', { tx })
-      expect(await sequences.get('mine too', { tx })).toBeDefined()
+      expect(await sequences.get('mine too', { tx })).toMatchObject({ name: 'mine too' })
       expect(await sequences.delete('mine', { tx })).toBe(true)
       throw new Error('no')
     })
