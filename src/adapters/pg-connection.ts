@@ -1,8 +1,9 @@
 import { UnavailableError } from '../base/errors.ts'
 import { startTimer } from '../base/sleep.ts'
 import type { RawRow, StatementOptions, UserResult, WireValue } from '../driver/driver.ts'
-import { isConnectionError, mapError, sqlStateOf } from '../driver/postgres-error.ts'
+import { isConnectionError, mapError } from '../driver/postgres-error.ts'
 import type { TransactionConnection } from '../driver/transaction.ts'
+import { isStale, mayPrepare } from './pg-prepared.ts'
 
 /** The subset of a pg client that is used, its own or one of a pool. */
 export interface PgClient {
@@ -15,6 +16,8 @@ export interface PgClient {
   end(): Promise<void>
   /** `T` in a transaction, `E` in an aborted one, `I` outside; since pg 8.23. */
   getTransactionStatus?(): string | null | undefined
+  /** True if statements are sent before earlier ones are answered; since pg 8.23. */
+  readonly pipeline?: boolean
   /** False while a statement is under way. */
   readonly readyForQuery?: boolean
 }
@@ -41,10 +44,6 @@ interface PgResult {
 /** Columns as PostgreSQL writes them: parsers that somebody set on pg for the whole process do not matter. */
 const RAW = { getTypeParser: () => (value: string) => value }
 
-/** A prepared statement is gone, exists already, or no longer fits its tables: run it without its name. */
-const STALE_STATEMENT = new Set(['26000', '42P05', '0A000'])
-const unnamedClients = new WeakSet<object>()
-
 /** Sends one statement and gives its rows as text. Throws what pg throws. */
 export async function queryPgClient(
   client: PgClient,
@@ -66,6 +65,7 @@ export type SendStatement = typeof queryPgClient
  * open or broken → released: it went back to its pool, or was ended.
  */
 export class PgConnection implements TransactionConnection {
+  readonly keepsStatements = true
   readonly #client: PgClient
   readonly #sendStatement: SendStatement
   readonly #onBroken = new Set<() => void>()
@@ -168,13 +168,10 @@ export class PgConnection implements TransactionConnection {
     { name }: StatementOptions,
   ): () => Promise<readonly RawRow[]> {
     const client = this.#client
-    if (name === undefined || unnamedClients.has(client))
-      return () => this.#sendStatement(client, text, values)
+    if (name === undefined || !mayPrepare(client)) return () => this.#sendStatement(client, text, values)
     return () =>
       this.#sendStatement(client, text, values, name).catch((error: unknown) => {
-        if (!STALE_STATEMENT.has(sqlStateOf(error) ?? '')) throw error
-        unnamedClients.add(client)
-        if (this.#inTransaction) throw error
+        if (!isStale(client, error) || this.#inTransaction) throw error
         return this.#sendStatement(client, text, values)
       })
   }

@@ -23,8 +23,8 @@ const columnsOfWire = new WeakMap<PgWire, Map<string, readonly string[]>>()
  * One statement, with parameters and columns as text, in the form in which pg takes queries that speak its protocol
  * themselves: an object with `submit` and a handler for each answer. It asks what the columns are once for each prepared
  * statement and connection, where pg's own query asks each time; that, and what pg does to copy its arguments and to
- * prepare rows, is most of pg's time in a statement with a row (decision 0021). Only on connections of ours: a caller's may
- * be pipelined, which takes no such objects.
+ * prepare rows, is most of pg's time in a statement with a row (decision 0021). Not on a pipelined connection, which takes
+ * no such objects.
  */
 class PgStatement {
   /** Read by pg, which remembers by it that the statement was parsed. */
@@ -34,6 +34,7 @@ class PgStatement {
   callback: (error: unknown, rows?: readonly RawRow[]) => void
   readonly #values: readonly WireValue[]
   #columns: readonly string[] | undefined
+  #isDescribed = false
   readonly #rows: RawRow[] = []
 
   constructor(
@@ -55,7 +56,8 @@ class PgStatement {
     try {
       if (!isParsed) wire.parse({ text, name })
       wire.bind({ statement: name, values: this.#values })
-      if (this.#columns === undefined) wire.describe({ type: 'P' })
+      this.#isDescribed = this.#columns === undefined
+      if (this.#isDescribed) wire.describe({ type: 'P' })
       wire.execute()
       wire.sync()
     } finally {
@@ -77,14 +79,14 @@ class PgStatement {
   }
 
   handleCommandComplete(_message: unknown, wire: PgWire): void {
-    if (this.name === '') return
+    if (this.name === '' || !this.#isDescribed) return
     let known = columnsOfWire.get(wire)
     if (known === undefined) {
       known = new Map()
       columnsOfWire.set(wire, known)
     }
     // A statement without rows was described too, by nothing.
-    if (!known.has(this.name)) known.set(this.name, this.#columns ?? [])
+    known.set(this.name, this.#columns ?? [])
   }
 
   handleReadyForQuery(): void {
@@ -108,15 +110,15 @@ class PgStatement {
   handleCopyData(): void {}
 }
 
-/** Sends one statement on a client of pg that is ours, and gives its rows as text. Throws what pg throws. */
+/** Sends one statement on a client of pg that is not pipelined, and gives its rows as text. Throws what pg throws. */
 export function querySubmitted(
-  client: { query(statement: PgStatement): unknown },
+  client: object,
   text: string,
   values: readonly WireValue[],
   name = '',
 ): Promise<readonly RawRow[]> {
   return new Promise((resolve, reject) => {
-    client.query(
+    ;(client as { query(statement: PgStatement): unknown }).query(
       new PgStatement({ text, name, values }, (error, rows) => {
         if (error === null || error === undefined) resolve(rows ?? [])
         else reject(error as Error)

@@ -15,6 +15,7 @@ import { splitHosts } from './database-url.ts'
 import { PgConnection, type PgPool } from './pg-connection.ts'
 import { type PgHostConfig, PgHosts } from './pg-hosts.ts'
 import { startPgListener } from './pg-listener.ts'
+import { addressOf, isConnectedTo, type PgAddress } from './pg-prepared.ts'
 import { PgSession } from './pg-session.ts'
 import { configsOf, limitOf, type PgConnections, usePool } from './pg-user-pool.ts'
 import type { PostgresJsInstance } from './postgres-js.ts'
@@ -108,10 +109,13 @@ function configsOfUrl(url: string, applicationName: string): readonly PgHostConf
 class PgDriver implements Driver {
   readonly kind: Driver['kind']
   readonly singleConnection = false
+  readonly keepsStatements: boolean
   readonly poolLimit: number
   readonly #connections: PgConnections
   readonly #pooler: boolean
   readonly #configs: readonly PgHostConfig[] | undefined
+  /** Where its connections go; made when first asked for. */
+  #addresses: readonly PgAddress[] | undefined
   readonly #held = new Set<{ close(): Promise<void> }>()
   #closed = false
 
@@ -129,6 +133,13 @@ class PgDriver implements Driver {
     this.#connections = connections
     this.#pooler = options.pooler
     this.#configs = options.configs
+    this.keepsStatements = !options.pooler
+  }
+
+  isDirect(client: object): boolean {
+    if (this.#pooler || this.#configs === undefined) return false
+    this.#addresses ??= this.#configs.map(addressOf)
+    return isConnectedTo(client, this.#addresses)
   }
 
   /** A call of its own gets a connection of its own. */

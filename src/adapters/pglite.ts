@@ -69,6 +69,11 @@ class PgliteDriver implements Driver {
     if (options.instance) this.#isInside = watchTransactions(options.instance).isInsideTransaction
   }
 
+  /** It has no client of pg. */
+  isDirect(): boolean {
+    return false
+  }
+
   requireOutside(): void {
     if (this.#isInside()) throw new OutsideTransactionError()
   }

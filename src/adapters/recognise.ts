@@ -5,7 +5,7 @@ import { recogniseDrizzle } from './drizzle.ts'
 import { recogniseKnex } from './knex.ts'
 import { recogniseKysely } from './kysely.ts'
 import { recogniseMikroOrm } from './mikro-orm.ts'
-import { isPgClient, usePgClient } from './pg-transaction.ts'
+import { type IsDirect, isPgClient, usePgClient } from './pg-transaction.ts'
 import { recognisePglite } from './pglite-transaction.ts'
 import { recognisePostgresJs } from './postgres-js.ts'
 import { recognisePrisma } from './prisma.ts'
@@ -17,15 +17,17 @@ import { recogniseTypeOrm } from './typeorm.ts'
  * Turns what the user passed as `tx` into a {@link Queryable}: what a driver or ORM gives inside a transaction, or
  * a transaction that a driver of ours opened. Known by shape; no library is imported.
  *
- * Statements go unnamed and without a deadline: the connection is the user's, and so is its fate. None is sent
+ * Statements go without a deadline: the connection is the user's, and so is its fate. They are prepared only where
+ * `isDirect` says that a client of pg is connected to where the application is. None is sent
  * outside the transaction: where the library cannot tell that it is still open, PostgreSQL is made to
  * (`transaction-mark.ts`).
  *
  * @throws {TransactionRequiredError} It is a pool or instance, without an open transaction, ended, or unknown.
  * @throws {TransactionAbortedError} A statement in it failed before.
  */
-export function recognise(tx: unknown): Queryable {
+export function recognise(tx: unknown, isDirect: IsDirect = () => false): Queryable {
   if (isOpenTransaction(tx)) return tx
+  const recogniseClient = (client: unknown) => recogniseOwner(client, isDirect)
   const known =
     recogniseClient(tx) ??
     recogniseDrizzle(tx, recogniseClient) ??
@@ -33,7 +35,7 @@ export function recognise(tx: unknown): Queryable {
     recogniseKnex(tx) ??
     recogniseTypeOrm(tx) ??
     recogniseMikroOrm(tx) ??
-    recogniseSequelize(tx) ??
+    recogniseSequelize(tx, isDirect) ??
     recognisePrisma(tx)
   if (known) return known
   throw refuse(
@@ -42,8 +44,8 @@ export function recognise(tx: unknown): Queryable {
 }
 
 /** What owns connections itself, and what Drizzle runs on. */
-function recogniseClient(tx: unknown): Queryable | undefined {
+function recogniseOwner(tx: unknown, isDirect: IsDirect): Queryable | undefined {
   if (isPgPool(tx)) throw refuse('it is a pool: take a client from it with connect() and begin there')
-  if (isPgClient(tx)) return usePgClient(tx)
+  if (isPgClient(tx)) return usePgClient(tx, isDirect)
   return recognisePglite(tx) ?? recognisePostgresJs(tx)
 }

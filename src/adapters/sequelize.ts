@@ -1,5 +1,5 @@
 import type { Queryable } from '../driver/driver.ts'
-import { foreignClient, isPgClient, usePgClient } from './pg-transaction.ts'
+import { foreignClient, type IsDirect, isPgClient, usePgClient } from './pg-transaction.ts'
 import { ENDED, hasMethods, isThing, refuse } from './shape.ts'
 
 /** The subset of a transaction of Sequelize that is used. */
@@ -12,7 +12,7 @@ interface SequelizeTransaction {
 }
 
 /** A transaction of Sequelize, or a nested one, which is a savepoint on the same connection. */
-export function recogniseSequelize(tx: unknown): Queryable | undefined {
+export function recogniseSequelize(tx: unknown, isDirect: IsDirect): Queryable | undefined {
   if (!isThing(tx)) return undefined
   if (hasMethods(tx, ['transaction', 'getQueryInterface', 'define'])) {
     throw refuse('it is a Sequelize instance: pass the "t" that sequelize.transaction gives to its callback')
@@ -26,5 +26,5 @@ export function recogniseSequelize(tx: unknown): Queryable | undefined {
   }
   requireOpen()
   if (!isPgClient(transaction.connection)) throw refuse(foreignClient)
-  return usePgClient(transaction.connection, requireOpen)
+  return usePgClient(transaction.connection, isDirect, requireOpen)
 }

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import type { IsDirect } from '../adapters/pg-transaction.ts'
 import { recognise } from '../adapters/recognise.ts'
 import { OutsideTransactionError } from '../base/errors.ts'
 import type { Driver, OpenTransaction, Queryable } from '../driver/driver.ts'
@@ -14,8 +15,8 @@ export const ANYBODY: EnqueueParts = {
 }
 
 /** What runs our statements in the transaction that a caller passed. */
-export function queryableOf(tx: unknown): Queryable {
-  return tx instanceof Transaction ? tx.queryable : recognise(tx)
+export function queryableOf(tx: unknown, isDirect?: IsDirect): Queryable {
+  return tx instanceof Transaction ? tx.queryable : recognise(tx, isDirect)
 }
 
 /** The application's transactions, and what is called inside of one. */
@@ -31,7 +32,8 @@ export class Transactions {
 
   /** Where our statements go in a transaction that a caller passed. */
   databaseOf(tx: unknown): Database {
-    return { queryable: queryableOf(tx), schema: this.#schema, prepare: false }
+    const isDirect = (client: object) => this.#driver.isDirect(client)
+    return { queryable: queryableOf(tx, isDirect), schema: this.#schema, prepare: false }
   }
 
   /** @throws {OutsideTransactionError} The call comes from inside a transaction of ours, and does not use it. */

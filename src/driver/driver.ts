@@ -23,6 +23,11 @@ export type WireValue = string | null
  * `text` uses `$1` placeholders, each with its cast written out.
  */
 export interface Queryable {
+  /**
+   * True if a statement that is sent with a name is kept prepared by the connections behind this, its plan with it. Of no
+   * use for statements whose plan can go wrong as tables grow, unless the connections have settings against that.
+   */
+  readonly keepsStatements?: boolean
   query(text: string, values: readonly WireValue[], options?: StatementOptions): Promise<readonly RawRow[]>
 }
 
@@ -71,6 +76,11 @@ export interface Driver extends Queryable {
   readonly singleConnection: boolean
   /** How many connections a pool of the user's can give, sessions and listeners included; infinite without one. */
   readonly poolLimit: number
+  /**
+   * True for a client of pg, whoever made it, that is connected to where this driver is and on which statements may be
+   * prepared: nobody has said that there is a transaction pooler.
+   */
+  isDirect(client: object): boolean
   /**
    * Refuses to go on in what runs inside an open transaction, on a driver with a single connection: a call of
    * its own would wait for that transaction for ever. For callers that do not send their statement themselves.

@@ -2,3 +2,8 @@
 export function quoteIdentifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }
+
+/** Quotes a text for use as a literal, whatever `standard_conforming_strings` says. */
+export function quoteLiteral(text: string): string {
+  return `${text.includes('\\') ? 'E' : ''}'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
+}

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { Queryable, RawRow, StatementOptions, WireValue } from './driver.ts'
 import { qualifyFunctions } from './qualify.ts'
 import { type Objects, objects, type Placeholder, render, type SqlFragment } from './sql.ts'
@@ -130,14 +131,14 @@ export function operation<
           castPlaceholder(names.indexOf(param) + 1, spec.params[param] as ParamType),
         ),
       )
-      const name = `hf_${spec.name}_${nameSuffix(schema)}`
+      const text = `/* holdfast:${spec.name} */ ${body}`
+      const name = preparedName(spec.name, text)
       const unnamed = {
         deadlineMs: spec.deadlineMs ?? DEFAULT_DEADLINE_MS,
         operation: spec.name,
         repeatable: spec.repeatable ?? false,
         schema,
       }
-      const text = `/* holdfast:${spec.name} */ ${body}`
       const made = { text, name, named: { ...unnamed, name }, unnamed }
       rendered.set(schema, made)
       return made
@@ -198,14 +199,10 @@ function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
-const schemaNumbers = new Map<string, number>()
-
-/** Prepared statements are named per connection; those of two schemas must not meet there. */
-function nameSuffix(schema: string): number {
-  let number = schemaNumbers.get(schema)
-  if (number === undefined) {
-    number = schemaNumbers.size
-    schemaNumbers.set(schema, number)
-  }
-  return number
+/**
+ * Prepared statements are named per connection, and callers' connections are used too: another schema's, or another
+ * release's in the same process, must not meet there under one name.
+ */
+function preparedName(operation: string, text: string): string {
+  return `hf_${operation}_${createHash('sha256').update(text).digest('hex').slice(0, 8)}`
 }

@@ -1,8 +1,14 @@
-import { quoteIdentifier } from './identifier.ts'
+import { quoteIdentifier, quoteLiteral } from './identifier.ts'
 
 /** A table, function or other object of ours, always written with its schema. */
 export interface ObjectName {
   readonly kind: 'object'
+  readonly object: string
+}
+
+/** The oid of an object of ours, as functions of sequences take it. */
+export interface ObjectOid {
+  readonly kind: 'oid'
   readonly object: string
 }
 
@@ -19,7 +25,7 @@ export interface SqlFragment {
   readonly parts: readonly SqlPart[]
 }
 
-export type SqlPart = ObjectName | Placeholder | SqlFragment
+export type SqlPart = ObjectName | ObjectOid | Placeholder | SqlFragment
 
 /**
  * Builds SQL from literal text, objects of ours, declared parameters and other fragments.
@@ -27,6 +33,11 @@ export type SqlPart = ObjectName | Placeholder | SqlFragment
  */
 export function sql(strings: TemplateStringsArray, ...parts: readonly SqlPart[]): SqlFragment {
   return { kind: 'fragment', strings, parts }
+}
+
+/** `'"schema"."object"'::regclass`, for `nextval`. */
+export function oidOf({ object }: ObjectName): ObjectOid {
+  return { kind: 'oid', object }
 }
 
 /** Every table, type and function of ours that a statement may name. */
@@ -133,10 +144,16 @@ export function render(
 function renderPart(part: SqlPart, schema: string, placeholder: (param: string) => string): string {
   switch (part.kind) {
     case 'object':
-      return `${quoteIdentifier(schema)}.${quoteIdentifier(part.object)}`
+      return qualified(schema, part.object)
+    case 'oid':
+      return `${quoteLiteral(qualified(schema, part.object))}::pg_catalog.regclass`
     case 'placeholder':
       return placeholder(part.param)
     case 'fragment':
       return render(part, schema, placeholder)
   }
+}
+
+function qualified(schema: string, object: string): string {
+  return `${quoteIdentifier(schema)}.${quoteIdentifier(object)}`
 }

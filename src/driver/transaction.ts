@@ -63,6 +63,7 @@ export async function runTransaction<T>(
 
 /** The `tx` given to a callback. A statement after the end is refused: it would run outside any transaction. */
 export class DriverTransaction implements OpenTransaction {
+  readonly keepsStatements: boolean
   readonly #connection: OpenTransaction
   readonly #options: TransactionOptions
   #ended = false
@@ -70,6 +71,7 @@ export class DriverTransaction implements OpenTransaction {
   constructor(connection: OpenTransaction, options: TransactionOptions = {}) {
     this.#connection = connection
     this.#options = options
+    this.keepsStatements = connection.keepsStatements === true && options.unnamed !== true
     openTransactions.add(this)
   }
 

@@ -9,6 +9,7 @@ import type { EnqueueAnswer, EnqueueOptions } from './enqueue-options.ts'
 import { enqueueAlikeJobs } from './sql/enqueue-alike-jobs.ts'
 import { enqueueJobs } from './sql/enqueue-jobs.ts'
 import { enqueueKeyedJobs } from './sql/enqueue-keyed-jobs.ts'
+import { enqueueOneJob, type OneJob } from './sql/enqueue-one-job.ts'
 import { type Validation, validate } from './validate.ts'
 
 /** One job to enqueue, as `enqueueMany` takes it. */
@@ -36,6 +37,8 @@ export interface Item {
   readonly keyed: boolean
   /** All but the input, as the members of a JSON object without its braces; shared by jobs without options. */
   readonly head: string
+  /** The same as columns, for a job that is due at once and carries no key. */
+  readonly columns: Omit<OneJob, 'input'> | undefined
   /** JSON text. */
   readonly input: string
 }
@@ -132,8 +135,8 @@ export class Enqueuer {
     const finish = ({ issues }: Validation): Item => {
       if (issues !== undefined) throw new InvalidInputError({ job: job.name, issues })
       const json = toStorableJson(input, { field: 'input', maxBytes: limits.inputBytes.default })
-      const { queue, keyed, head } = this.#headOf(job, options, at)
-      return { queue, keyed, head, input: json }
+      const { queue, keyed, head, columns } = this.#headOf(job, options, at)
+      return { queue, keyed, head, columns, input: json }
     }
     return validation instanceof Promise ? validation.then(finish) : finish(validation)
   }
@@ -167,22 +170,26 @@ export class Enqueuer {
     const uniqueKey = checkKey(field('uniqueKey'), options.uniqueKey)
     const idempotencyKey = checkKey(field('idempotencyKey'), options.idempotencyKey)
     const context = contextJson(field('context'), options.context)
+    const priority =
+      options.priority === undefined
+        ? job.priority
+        : checkNumber(field('priority'), options.priority, limits.priority)
+    const maxAttempts =
+      options.maxAttempts === undefined
+        ? job.maxAttempts
+        : checkNumber(field('maxAttempts'), options.maxAttempts, limits.maxAttempts)
+    const delayMs =
+      options.delayMs === undefined
+        ? undefined
+        : checkNumber(field('delayMs'), options.delayMs, limits.delayMs)
+    const keyed = uniqueKey !== undefined || idempotencyKey !== undefined
     const json = JSON.stringify({
       n: job.name,
       q: queue,
-      p:
-        options.priority === undefined
-          ? job.priority
-          : checkNumber(field('priority'), options.priority, limits.priority),
-      m:
-        options.maxAttempts === undefined
-          ? job.maxAttempts
-          : checkNumber(field('maxAttempts'), options.maxAttempts, limits.maxAttempts),
+      p: priority,
+      m: maxAttempts,
       at: runAt?.getTime(),
-      in:
-        options.delayMs === undefined
-          ? undefined
-          : checkNumber(field('delayMs'), options.delayMs, limits.delayMs),
+      in: delayMs,
       u: uniqueKey,
       k: idempotencyKey,
       e: idempotencyKey === undefined ? undefined : limits.idempotencyHours.default * 3_600_000,
@@ -190,7 +197,18 @@ export class Enqueuer {
     })
     return {
       queue,
-      keyed: uniqueKey !== undefined || idempotencyKey !== undefined,
+      keyed,
+      columns:
+        keyed || runAt !== undefined || delayMs !== undefined
+          ? undefined
+          : {
+              name: job.name,
+              queue,
+              priority,
+              maxAttempts,
+              contract: job.contract ?? null,
+              context: context ?? null,
+            },
       head: json.slice(1, -1) + (context === undefined ? '' : `,"x":${context}`),
     }
   }
@@ -232,7 +250,12 @@ function listOf(items: readonly Item[]): string {
 
 /** By the quicker statement where that can be. */
 async function storeItems(database: Database, items: readonly Item[]): Promise<readonly string[]> {
-  const head = items[0]?.head
+  const [first] = items
+  if (items.length === 1 && first?.columns !== undefined && database.queryable.keepsStatements) {
+    const one = { ...first.columns, input: first.input }
+    return [(await runOne({ ...database, prepare: true }, enqueueOneJob, one)).id]
+  }
+  const head = first?.head
   if (items.length > 1 && items.every((item) => item.head === head)) {
     const inputs = `[${items.map(({ input }) => input).join(',')}]`
     return (await runOne(database, enqueueAlikeJobs, { head: `{${head}}`, inputs })).ids

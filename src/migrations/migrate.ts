@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { channelOf, hintChannelOf } from '../base/channel.ts'
 import { SchemaVersionError } from '../base/errors.ts'
 import type { Driver, Queryable } from '../driver/driver.ts'
-import { quoteIdentifier } from '../driver/identifier.ts'
+import { quoteIdentifier, quoteLiteral } from '../driver/identifier.ts'
 
 const FOLDER = new URL('../../sql/migrations/', import.meta.url)
 
@@ -80,36 +80,47 @@ async function applyNext(
   return next.version
 }
 
+interface SchemaVersion {
+  readonly version: number
+  readonly breaking: boolean
+}
+
 /** What version the schema has, and whether a migration newer than `known` forbids to go on. */
 export async function readVersion(
   queryable: Queryable,
   schema: string,
   known = 0,
-): Promise<{ readonly version: number; readonly breaking: boolean } | undefined> {
+): Promise<SchemaVersion | undefined> {
   const [found] = await queryable.query(
     `select (pg_catalog.to_regclass($1::text) is not null)::text as is_there`,
     [`${quoteIdentifier(schema)}.migration`],
     { repeatable: true, operation: 'read_version' },
   )
-  if (found?.['is_there'] !== 'true') return undefined
+  return found?.['is_there'] === 'true' ? await readMigrated(queryable, schema, known) : undefined
+}
+
+async function readMigrated(queryable: Queryable, schema: string, known: number): Promise<SchemaVersion> {
   const [row] = await queryable.query(
     `select coalesce(max(version), 0)::text as version, coalesce(bool_or(breaking and version > $1::text::int4), false)::text as breaking
      from ${quoteIdentifier(schema)}.migration`,
     [String(known)],
-    { repeatable: true, operation: 'read_version' },
+    { repeatable: true, operation: 'read_version', schema },
   )
   return { version: Number(row?.['version']), breaking: row?.['breaking'] === 'true' }
 }
 
 /**
  * Checks that this release can work with the schema as it is: not older than it needs, and, if newer, without
- * a migration that says it breaks older releases.
+ * a migration that says it breaks older releases. One statement, since each worker asks every minute.
  *
  * @throws {SchemaVersionError} It cannot. Nothing was claimed or changed.
  */
 export async function requireVersion(queryable: Queryable, schema: string): Promise<void> {
   const expected = (await readMigrations()).at(-1)?.version ?? 0
-  const found = await readVersion(queryable, schema, expected)
+  const found = await readMigrated(queryable, schema, expected).catch((error: unknown) => {
+    if (error instanceof SchemaVersionError) return undefined
+    throw error
+  })
   if (found === undefined || found.version < expected || found.breaking) {
     throw new SchemaVersionError({ schema, found: found?.version, expected })
   }
@@ -137,15 +148,13 @@ export function readMigrations(): Promise<readonly Migration[]> {
  * are good whatever `standard_conforming_strings` says.
  */
 export function renderMigration(text: string, schema: string): string {
-  const literal = (value: string) =>
-    `${value.includes('\\') ? 'E' : ''}'${value.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
   return text.replace(
     /:schema_literal\b|':schema\.([\w$]+)'|:schema\b|:channel\b|:hint_channel\b/g,
     (found, object?: string) => {
-      if (object !== undefined) return literal(`${quoteIdentifier(schema)}.${quoteIdentifier(object)}`)
+      if (object !== undefined) return quoteLiteral(`${quoteIdentifier(schema)}.${quoteIdentifier(object)}`)
       if (found === ':schema') return quoteIdentifier(schema)
-      if (found === ':channel') return literal(channelOf(schema))
-      return literal(found === ':hint_channel' ? hintChannelOf(schema) : schema)
+      if (found === ':channel') return quoteLiteral(channelOf(schema))
+      return quoteLiteral(found === ':hint_channel' ? hintChannelOf(schema) : schema)
     },
   )
 }

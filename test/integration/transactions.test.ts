@@ -461,7 +461,7 @@ describe('with several connections', () => {
       expect(again.status).toBe('created')
       expect(await home.sql(`select from holdfast.job where input::text = '"once"'`)).toHaveLength(1)
 
-      const cut = proxy.dropAnswer(/enqueue_jobs/)
+      const cut = proxy.dropAnswer(/enqueue_one_job/)
       const before = producer.transaction(async (tx) => await tx.enqueue(note, 'never'))
       await expect(before).rejects.toMatchObject({ code: 'UNAVAILABLE', changed: 'nothing' })
       await cut

@@ -62,6 +62,8 @@ const workerStatements = [
 ]
 const producerStatements = [
   'enqueue_jobs',
+  'enqueue_one_job',
+  'enqueue_one_job',
   'enqueue_alike_jobs',
   'enqueue_keyed_jobs',
   'enqueue_keyed_jobs',
