@@ -50,8 +50,10 @@ function handlersFor(adapter: Adapter, producer: Producer): Handlers {
     saturate: async (...args) => producer.saturate(...args),
     finished: async (jobs) => producer.finished(jobs),
     endSaturation: () => producer.endSaturation(),
-    startWorker: async (concurrency, capacity, timing) => {
-      worker = new WorkerSide(adapter, capacity, timing, (count) => send({ kind: 'progress', count }))
+    startWorker: async (concurrency, capacity, timing, warmUp = 0) => {
+      worker = new WorkerSide(adapter, { capacity, timing, warmUp }, (count) =>
+        send({ kind: 'progress', count }),
+      )
       await worker.start(concurrency)
     },
     runs: async () => theWorker().runs(),

@@ -26,7 +26,11 @@ export interface Commands {
   saturate: { args: [from: number, batch: number, outstanding: number]; result: void }
   finished: { args: [jobs: number]; result: void }
   endSaturation: { args: []; result: SaturationResult }
-  startWorker: { args: [concurrency: number, capacity: number, timing: Timing]; result: void }
+  /** The first `warmUp` runs are not counted. */
+  startWorker: {
+    args: [concurrency: number, capacity: number, timing: Timing, warmUp?: number]
+    result: void
+  }
   runs: { args: []; result: Runs }
   stopWorker: { args: []; result: void }
   counts: { args: []; result: Counts }
@@ -61,14 +65,17 @@ export interface SaturationResult {
 
 export interface Runs {
   readonly count: number
+  /** Runs without those of the warm-up. */
+  readonly counted: number
   readonly wrong: number
   /** How often each job ran, by `n`. */
   readonly times: Uint8Array
+  /** Instants of the first and last run that counts. */
   readonly firstAt: number
   readonly lastAt: number
   /** By `n`, or by `n / SAMPLED`; empty if not timed. */
   readonly startedAt: Float64Array
-  /** From the first run to now. */
+  /** From the first run that counts to now. */
   readonly cpuSeconds: number
 }
 

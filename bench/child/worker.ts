@@ -12,6 +12,7 @@ export class WorkerSide {
   readonly #times: Uint8Array
   readonly #startedAt: Float64Array
   readonly #timing: Timing
+  readonly #warmUp: number
   readonly #onProgress: (count: number) => void
   #running: RunningWorker | undefined
   #count = 0
@@ -21,9 +22,14 @@ export class WorkerSide {
   #firstCpu: NodeJS.CpuUsage | undefined
   #progress: NodeJS.Timeout | undefined
 
-  /** Jobs from `capacity` on must not run. */
-  constructor(adapter: Adapter, capacity: number, timing: Timing, onProgress: (count: number) => void) {
+  /** Jobs from `capacity` on must not run. The first `warmUp` runs are no part of the rate, nor of the CPU. */
+  constructor(
+    adapter: Adapter,
+    { capacity, timing, warmUp }: { capacity: number; timing: Timing; warmUp: number },
+    onProgress: (count: number) => void,
+  ) {
     this.#adapter = adapter
+    this.#warmUp = warmUp
     this.#onProgress = onProgress
     this.#times = new Uint8Array(capacity)
     this.#timing = timing
@@ -44,6 +50,7 @@ export class WorkerSide {
   runs(): Runs {
     return {
       count: this.#count,
+      counted: Math.max(0, this.#count - this.#warmUp),
       wrong: this.#wrong,
       times: this.#times,
       firstAt: this.#firstAt,
@@ -55,7 +62,7 @@ export class WorkerSide {
 
   #onRun(input: unknown): void {
     const now = sharedNow()
-    if (this.#count === 0) {
+    if (this.#count === this.#warmUp) {
       this.#firstAt = now
       this.#firstCpu = process.cpuUsage()
     }

@@ -27,7 +27,7 @@ export async function drainPoint(bench: Bench, contender: Contender, point: Drai
       point: `concurrency ${concurrency}`,
       figures: {
         'jobs/s': drained.jobsPerSecond,
-        ...costs(jobs, drained.clientCpuSeconds, drained.spent),
+        ...costs(jobs, drained.clientCpuPerJob, drained.spent),
         'peak MB': drained.peakMegabytes,
       },
     }

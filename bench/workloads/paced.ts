@@ -43,7 +43,7 @@ export async function paced(bench: Bench, contender: Contender, pace: Pace): Pro
       figures: {
         'p50 ms': percentile(delaysMs, 50),
         'p99 ms': percentile(delaysMs, 99),
-        ...costs(jobs, clientCpu, used),
+        ...costs(jobs, clientCpu / jobs, used),
         'peak MB': peakMegabytes,
       },
     }

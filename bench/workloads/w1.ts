@@ -57,7 +57,7 @@ async function enqueueSingles(
       point,
       figures: {
         'jobs/s': jobs / (elapsedMs / 1_000),
-        ...costs(jobs, cpuSeconds, used),
+        ...costs(jobs, cpuSeconds / jobs, used),
         'peak MB': peakMegabytes,
       },
     }

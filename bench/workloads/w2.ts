@@ -26,7 +26,7 @@ export const w2: Workload = {
       const { peakMegabytes } = await producer.ask('usage')
       const figures = {
         'jobs/s': bulk.jobs / (bulk.elapsedMs / 1_000),
-        ...costs(bulk.jobs, bulk.cpuSeconds, used),
+        ...costs(bulk.jobs, bulk.cpuSeconds / bulk.jobs, used),
         'peak MB': peakMegabytes,
       }
       return [{ point: 'batches of 1,000', figures }]

@@ -71,7 +71,7 @@ async function drainBeside(bench: Bench, contender: Contender, state: State): Pr
     point: state,
     figures: {
       'jobs/s': drained.jobsPerSecond,
-      ...costs(drained.jobs, drained.clientCpuSeconds, drained.spent),
+      ...costs(drained.jobs, drained.clientCpuPerJob, drained.spent),
       'peak MB': drained.peakMegabytes,
       ...(state === 'finished kept' ? { 'peak MB over the backlog': place.peakMegabytes } : {}),
     },

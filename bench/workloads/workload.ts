@@ -28,9 +28,9 @@ export interface Workload {
 }
 
 /** The figures beside each rate. */
-export function costs(jobs: number, clientCpuSeconds: number, spent: Spent): Figures {
+export function costs(jobs: number, clientCpuPerJob: number, spent: Spent): Figures {
   return {
-    'client CPU s/10k': (clientCpuSeconds / jobs) * 10_000,
+    'client CPU s/10k': clientCpuPerJob * 10_000,
     'server CPU s/10k': (spent.cpuSeconds / jobs) * 10_000,
     'WAL B/job': spent.walBytes / jobs,
     'statements/job': spent.statements / jobs,
