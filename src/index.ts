@@ -46,31 +46,29 @@ export type { JobEnd, JobHandle, JobProgress, JobSnapshot } from './jobs/job-han
 export type { JobState } from './jobs/state.ts'
 export type { Transaction } from './jobs/transaction.ts'
 export { KeyHoldExpiredError, KeyValueError } from './keys/errors.ts'
+export type {
+  DeleteAnswer,
+  ExtendAnswer,
+  IncrementAnswer,
+  KeyRevision,
+  SetAnswer,
+} from './keys/key-answers.ts'
 export type { KeyEntry } from './keys/key-entry.ts'
 export type { KeyHold } from './keys/key-hold.ts'
 export type { KeyPage, KeySelection, ListOptions } from './keys/key-list.ts'
 export type {
   DeleteOptions,
   GetOptions,
+  HoldOptions,
   KeyConditions,
   KeyOptions,
   KeyToSet,
   ReadOptions,
+  RevisionsOptions,
   SetOptions,
 } from './keys/key-options.ts'
-export type { KeyChange, KeyWatch } from './keys/key-watch.ts'
-export type {
-  DeleteAnswer,
-  ExtendAnswer,
-  HoldOptions,
-  IncrementAnswer,
-  KeyRevision,
-  Keys,
-  RevisionsOptions,
-  SetAnswer,
-  Watched,
-  WatchOptions,
-} from './keys/keys.ts'
+export type { KeyChange, KeyWatch, Watched, WatchOptions } from './keys/key-watch.ts'
+export type { Keys } from './keys/keys.ts'
 export type { ListLocksOptions, LockPage } from './locks/list-locks.ts'
 export type { Lock, LockCallOptions, LockMembers } from './locks/lock.ts'
 export type { AcquireOptions, LockId, LockInfo, LockPlaceOptions } from './locks/lock-options.ts'

@@ -1,3 +1,4 @@
+import { channelOf } from '../base/channel.ts'
 import { quoteIdentifier, quoteLiteral } from './identifier.ts'
 
 /** A table, function or other object of ours, always written with its schema. */
@@ -10,6 +11,11 @@ export interface ObjectName {
 export interface ObjectOid {
   readonly kind: 'oid'
   readonly object: string
+}
+
+/** The name of the channel that wakes workers, as `pg_notify` takes it. */
+export interface ChannelName {
+  readonly kind: 'channel'
 }
 
 /** A declared parameter, rendered as a placeholder with its cast. */
@@ -25,7 +31,7 @@ export interface SqlFragment {
   readonly parts: readonly SqlPart[]
 }
 
-export type SqlPart = ObjectName | ObjectOid | Placeholder | SqlFragment
+export type SqlPart = ObjectName | ObjectOid | ChannelName | Placeholder | SqlFragment
 
 /**
  * Builds SQL from literal text, objects of ours, declared parameters and other fragments.
@@ -39,6 +45,8 @@ export function sql(strings: TemplateStringsArray, ...parts: readonly SqlPart[])
 export function oidOf({ object }: ObjectName): ObjectOid {
   return { kind: 'oid', object }
 }
+
+export const channelName: ChannelName = { kind: 'channel' }
 
 /** Every table, type and function of ours that a statement may name. */
 const objectNames = [
@@ -147,6 +155,8 @@ function renderPart(part: SqlPart, schema: string, placeholder: (param: string) 
       return qualified(schema, part.object)
     case 'oid':
       return `${quoteLiteral(qualified(schema, part.object))}::pg_catalog.regclass`
+    case 'channel':
+      return quoteLiteral(channelOf(schema))
     case 'placeholder':
       return placeholder(part.param)
     case 'fragment':

@@ -67,6 +67,22 @@ export interface GetOptions extends ReadOptions {
   readonly atRevision?: bigint | undefined
 }
 
+/** What {@link Keys.revisions} takes. */
+export interface RevisionsOptions extends KeyOptions {
+  /** 1 to 4,096. Default: 100. */
+  readonly limit?: number | undefined
+  /** Only revisions below this one: for the next page, that of the last one shown. Default: all. */
+  readonly before?: bigint | undefined
+}
+
+/** What {@link Keys.hold} takes. */
+export interface HoldOptions extends Pick<KeyOptions, 'durability' | 'tenant'> {
+  /** Time until it ends unless it is renewed, in milliseconds: 1 ms to 24 days. Default: 60,000. */
+  readonly leaseMs?: number | undefined
+  /** A moment of the past, by its time: as exact as reads as of a time. Default: this moment, exact over all keys. */
+  readonly at?: Date | undefined
+}
+
 const RESERVED = '__holdfast:'
 const MIN = -(2n ** 63n)
 const MAX = 2n ** 63n - 1n

@@ -6,7 +6,8 @@ import { Wakeup } from '../base/wakeup.ts'
 import type { Hints } from '../driver/hints.ts'
 import { type Database, type Row, run, runOne } from '../driver/operation.ts'
 import { KeyEntry } from './key-entry.ts'
-import type { Space } from './key-options.ts'
+import type { KeySelection } from './key-list.ts'
+import type { KeyOptions, Space } from './key-options.ts'
 import type { KeyRange } from './key-range.ts'
 import { sweepKeys } from './sql/prune-keys.ts'
 import { endWatch, keepWatch, readChanges, startWatch } from './sql/watch-keys.ts'
@@ -16,6 +17,17 @@ import { endWatch, keepWatch, readChanges, startWatch } from './sql/watch-keys.t
  * transaction that has not ended, or has come to nothing: it reads no further until everybody who was at work when it saw
  * the gap has ended. So nothing is passed over, and nothing comes twice. Hints only make it look sooner.
  */
+
+/** What {@link Keys.watch} takes. */
+export interface WatchOptions extends Pick<KeyOptions, 'durability' | 'tenant'> {
+  /** Ends the watch. Default: it ends when the loop is left. */
+  readonly signal?: AbortSignal | undefined
+  /** Go on behind this place: that of the last change which you have dealt with. Default: from now on. */
+  readonly from?: bigint | undefined
+}
+
+/** Which keys to watch. */
+export type Watched = string | { readonly key: string } | Pick<KeySelection, 'bucket' | 'prefix'>
 
 /** One committed change of a key. `resync`: changes were missed; read afresh what you need, and go on. */
 export type KeyChange =

@@ -5,9 +5,10 @@ import type { Hints } from '../driver/hints.ts'
 import { run, runOne } from '../driver/operation.ts'
 import type { Reach } from '../driver/reach.ts'
 import { KeyValueError } from './errors.ts'
+import type { DeleteAnswer, ExtendAnswer, IncrementAnswer, KeyRevision, SetAnswer } from './key-answers.ts'
 import { KeyEntry } from './key-entry.ts'
 import { KeyHold } from './key-hold.ts'
-import { checkSelection, type KeyPage, type KeySelection, type ListOptions, listPage } from './key-list.ts'
+import { checkSelection, type KeyPage, type ListOptions, listPage } from './key-list.ts'
 import {
   type CheckedSet,
   checkBigint,
@@ -20,14 +21,16 @@ import {
   checkValue,
   type DeleteOptions,
   type GetOptions,
+  type HoldOptions,
   invalid,
   type KeyOptions,
   type KeyToSet,
   type ReadOptions,
+  type RevisionsOptions,
   type SetOptions,
 } from './key-options.ts'
 import { prefixRange } from './key-range.ts'
-import { KeyWatch } from './key-watch.ts'
+import { KeyWatch, type Watched, type WatchOptions } from './key-watch.ts'
 import { deleteKey, deleteKeys } from './sql/delete-key.ts'
 import { extendKey } from './sql/extend-key.ts'
 import { getEphemeralKey, getKey, getKeyAsOf, getKeyInSnapshot, getKeyRevision } from './sql/get-key.ts'
@@ -36,79 +39,6 @@ import { incrementKey } from './sql/increment-key.ts'
 import { takeHold } from './sql/keep-hold.ts'
 import { listEphemeralRevisions, listRevisions } from './sql/list-revisions.ts'
 import { setEphemeralKey, setEphemeralKeyIf, setKey, setKeyIf, setKeys } from './sql/set-key.ts'
-
-/** What came of a set. A refusal is an answer: use its `revision`, or what is there now, for the next try. */
-export type SetAnswer =
-  | {
-      readonly ok: true
-      readonly revision: bigint
-      readonly expiresAt: Date | null
-      readonly modifiedAt: Date
-    }
-  | {
-      readonly ok: false
-      /** The key's newest revision, deleted and expired ones counted; -1: never written. */
-      readonly revision: bigint
-      /** What the key holds; `undefined` if it is absent. */
-      readonly current: KeyEntry | undefined
-    }
-
-/** What came of a delete. Not `ok`: the key was absent, or a condition did not hold; nothing was changed. */
-export interface DeleteAnswer {
-  readonly ok: boolean
-  /** Of the deletion, which is a revision of its own; else the key's newest one, -1 if it was never written. */
-  readonly revision: bigint
-}
-
-/** What came of `extend` and `persist`. Not `ok`: the key was absent. */
-export interface ExtendAnswer {
-  readonly ok: boolean
-  /** The key's newest revision, which this does not change; -1 if it was never written. */
-  readonly revision: bigint
-  readonly expiresAt: Date | null
-}
-
-/** What a key holds after `increment`. */
-export interface IncrementAnswer {
-  readonly value: bigint
-  readonly revision: bigint
-  readonly expiresAt: Date | null
-}
-
-/** One revision that the history has of a key. */
-export interface KeyRevision {
-  readonly revision: bigint
-  /** `undefined`: the key was deleted by this revision. */
-  readonly entry: KeyEntry | undefined
-  readonly modifiedAt: Date
-}
-
-/** What {@link Keys.revisions} takes. */
-export interface RevisionsOptions extends KeyOptions {
-  /** 1 to 4,096. Default: 100. */
-  readonly limit?: number | undefined
-  /** Only revisions below this one: for the next page, that of the last one shown. Default: all. */
-  readonly before?: bigint | undefined
-}
-
-/** What {@link Keys.hold} takes. */
-export interface HoldOptions extends Pick<KeyOptions, 'durability' | 'tenant'> {
-  /** Time until it ends unless it is renewed, in milliseconds: 1 ms to 24 days. Default: 60,000. */
-  readonly leaseMs?: number | undefined
-  /** A moment of the past, by its time: as exact as reads as of a time. Default: this moment, exact over all keys. */
-  readonly at?: Date | undefined
-}
-
-/** What {@link Keys.watch} takes. */
-export interface WatchOptions extends Pick<KeyOptions, 'durability' | 'tenant'> {
-  /** Ends the watch. Default: it ends when the loop is left. */
-  readonly signal?: AbortSignal | undefined
-  /** Go on behind this place: that of the last change which you have dealt with. Default: from now on. */
-  readonly from?: bigint | undefined
-}
-
-/** Which keys to watch. */
-export type Watched = string | { readonly key: string } | Pick<KeySelection, 'bucket' | 'prefix'>
 
 /** Keys with values, revisions and history, in the application's database: `app.keys`. */
 export class Keys {

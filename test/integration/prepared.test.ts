@@ -1,5 +1,6 @@
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { channelOf } from '../../src/base/channel.ts'
 import { type App, defineJob } from '../../src/index.ts'
 import { createDatabase, type TestDatabase } from '../support/database.ts'
 import { startProxy } from '../support/proxy.ts'
@@ -31,8 +32,8 @@ afterAll(async () => {
   await db.drop()
 })
 
-async function connected(url = db.url) {
-  const client = new Client({ connectionString: url })
+async function connected(url = db.url, config: { readonly pipeline?: true } = {}) {
+  const client = new Client({ connectionString: url, ...config })
   await client.connect()
   return Object.assign(client, { [Symbol.asyncDispose]: async () => await client.end() })
 }
@@ -96,6 +97,15 @@ describe('the client of a caller', () => {
     expect(await db.sql('select input::text from holdfast.job where id = $1', [id])).toEqual([{ input: '3' }])
   })
 
+  it('may be pipelined', async () => {
+    await using client = await connected(db.url, { pipeline: true })
+    await client.query('begin')
+    const ids = await Promise.all([1, 2].map(async (n) => (await app.enqueue(note, n, { tx: client })).id))
+    await client.query('commit')
+    expect(new Set(ids).size).toBe(2)
+    expect(await preparedOn(client)).toContain('hf_enqueue_one_job')
+  })
+
   it('keeps statements of its own that are named as it likes', async () => {
     await using client = await connected()
     const own = { name: 'own', text: 'select 1 as n' }
@@ -104,6 +114,30 @@ describe('the client of a caller', () => {
     await client.query('deallocate all')
     await expect(client.query(own)).rejects.toMatchObject({ code: '26000' })
   })
+})
+
+it('tells those who sleep in the queue, at the commit, and nobody else', async () => {
+  await using listening = await connected()
+  const heard: (string | undefined)[] = []
+  listening.on('notification', ({ payload }) => heard.push(payload))
+  await listening.query(`listen ${channelOf('holdfast')}`)
+  await db.sql(`insert into holdfast.waiter (queue, worker_id) values ('mail', 1), ('mail', 2)`)
+  try {
+    await using client = await connected()
+    await client.query('begin')
+    await app.enqueue(note, 1, { tx: client })
+    await app.enqueue(once, 2, { tx: client })
+    await app.enqueue(once, 3, { tx: client })
+    expect(await preparedOn(client)).toEqual(['hf_enqueue_one_job'])
+    await listening.query('select')
+    expect(heard).toEqual([])
+    await client.query('commit')
+    await listening.query('select')
+    const [mail] = await db.sql(`select to_hex(hashtextextended('mail', 0)) as signal`)
+    expect(heard).toEqual([mail?.['signal']])
+  } finally {
+    await db.sql('delete from holdfast.waiter')
+  }
 })
 
 describe('nothing is prepared on a client', () => {

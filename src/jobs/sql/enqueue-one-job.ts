@@ -1,10 +1,11 @@
 import { operation, type Params } from '../../driver/operation.ts'
-import { oidOf, sql } from '../../driver/sql.ts'
+import { channelName, oidOf, sql } from '../../driver/sql.ts'
 
 /**
  * Stores one job that is due at once and carries no key: most enqueues in a transaction of the caller's. Does what
  * `enqueueJobs` does for it, as one plain statement: prepared, it takes PostgreSQL half of what the function takes, and
- * unprepared more (decision 0022). It only inserts, so that its plan is right at every size of the tables.
+ * unprepared more (decision 0022). It only inserts, so that its plan is right at every size of the tables. Tells sleepers
+ * by itself: the function `announce` costs a tenth of the statement by being in it, though it be not called.
  */
 export const enqueueOneJob = operation({
   name: 'enqueue_one_job',
@@ -19,8 +20,8 @@ export const enqueueOneJob = operation({
   },
   columns: {
     id: 'text',
-    /** How many of the queue's sleepers were told; null if none sleeps. */
-    announced: 'int8?',
+    /** True if workers that sleep were told; null if none does. */
+    announced: 'bool?',
   },
   text: (t, p) => sql`with stored as (
       insert into ${t.job} (id, enqueued_at, priority, max_attempts, name, queue, tenant, contract, context, input)
@@ -30,7 +31,9 @@ export const enqueueOneJob = operation({
     )
     insert into ${t.ready} (seq, job_id, priority, attempts, crashes, care, queue)
     select id, id, ${p.priority}, 0, 0, case when ${p.maxAttempts} = 1 then 1 else 0 end, ${p.queue} from stored
-    returning job_id::text as id, (select ${t.announce}(array[w.queue]) from ${t.waiter} w where w.queue = ${p.queue} limit 1) as announced`,
+    returning job_id::text as id, (
+      select pg_notify(${channelName}, to_hex(hashtextextended(${p.queue}, 0))) is not null from ${t.waiter} w where w.queue = ${p.queue} limit 1
+    ) as announced`,
 })
 
 export type OneJob = Params<typeof enqueueOneJob>
