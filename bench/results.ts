@@ -68,7 +68,7 @@ export class Results {
   }
 
   /** Median over the rounds of this contender's figure by the baseline's of the same round. */
-  ratio(row: Row, baseline: string, figure: string): number {
+  ratio(row: Pick<Row, 'workload' | 'contender' | 'point'>, baseline: string, figure: string): number {
     const of = (contender: string, round: number) =>
       this.#entries.find(
         (entry) =>

@@ -74,15 +74,18 @@ async function runWorkload(
   results: Results,
 ): Promise<void> {
   const rounds = Math.min(options.rounds, workload.maxRounds ?? options.rounds)
+  const points = workload.points ?? ['']
   for (let round = 1; round <= rounds; round += 1) {
-    for (const contender of contendersOf(workload, options, absent)) {
-      progress(`${workload.id} round ${round} of ${rounds}: ${contender.name}`)
-      try {
-        results.add(workload.id, contender.name, round, await workload.run(bench, contender))
-      } catch (error) {
-        const message = error instanceof Error ? error.message : String(error)
-        results.fault(`${workload.id} round ${round}, ${contender.name}: ${message}`)
-        killChildren()
+    for (const point of points) {
+      for (const contender of contendersOf(workload, options, absent)) {
+        progress(`${workload.id} round ${round} of ${rounds}${point && `, ${point}`}: ${contender.name}`)
+        try {
+          results.add(workload.id, contender.name, round, await workload.run(bench, contender, point))
+        } catch (error) {
+          const message = error instanceof Error ? error.message : String(error)
+          results.fault(`${workload.id} round ${round}, ${contender.name}: ${message}`)
+          killChildren()
+        }
       }
     }
   }

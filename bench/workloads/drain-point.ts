@@ -8,6 +8,10 @@ export interface DrainPoint {
   readonly concurrency: number
 }
 
+export function nameOf(concurrency: number): string {
+  return `concurrency ${concurrency}`
+}
+
 /** Fills an empty store, drains it, and makes sure that every job ran once and is finished. */
 export async function drainPoint(bench: Bench, contender: Contender, point: DrainPoint): Promise<Sample> {
   const { processes, concurrency } = point
@@ -24,7 +28,7 @@ export async function drainPoint(bench: Bench, contender: Contender, point: Drai
       checkCounts(`${contender.name} (not recorded as finished)`, jobs - drained.counts.finished, 0)
     }
     return {
-      point: `concurrency ${concurrency}`,
+      point: nameOf(concurrency),
       figures: {
         'jobs/s': drained.jobsPerSecond,
         ...costs(jobs, drained.clientCpuPerJob, drained.spent),

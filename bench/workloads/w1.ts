@@ -18,13 +18,11 @@ export const w1: Workload = {
   more: ['raw-plain', 'graphile-worker-default', 'pg-boss-default', 'bullmq-everysec'],
   exclusions: 'BullMQ has no enqueue inside a PostgreSQL transaction.',
   ratioOf: 'jobs/s',
-  async run(bench, contender) {
-    const samples: Sample[] = []
-    for (const point of POINTS) {
-      if (point.transaction !== 'none' && contender.server !== 'postgres') continue
-      samples.push(await enqueueSingles(bench, contender, point))
-    }
-    return samples
+  points: POINTS.map(({ point }) => point),
+  async run(bench, contender, name) {
+    const point = POINTS.find((one) => one.point === name)
+    if (point === undefined || (point.transaction !== 'none' && contender.server !== 'postgres')) return []
+    return [await enqueueSingles(bench, contender, point)]
   },
 }
 

@@ -1,5 +1,5 @@
-import { drainPoint } from './drain-point.ts'
-import type { Sample, Workload } from './workload.ts'
+import { drainPoint, nameOf } from './drain-point.ts'
+import type { Workload } from './workload.ts'
 
 const CONCURRENCIES = [1, 10, 50]
 
@@ -11,11 +11,11 @@ export const w3: Workload = {
   exclusions:
     'pg-boss by default fetches one job every 2 s, which is no rate; slow contenders drain fewer jobs.',
   ratioOf: 'jobs/s',
-  async run(bench, contender) {
-    const samples: Sample[] = []
-    for (const concurrency of CONCURRENCIES) {
-      samples.push(await drainPoint(bench, contender, { processes: 1, concurrency }))
-    }
-    return samples
+  points: CONCURRENCIES.map(nameOf),
+  async run(bench, contender, point) {
+    const concurrency = CONCURRENCIES.find((one) => nameOf(one) === point)
+    return concurrency === undefined
+      ? []
+      : [await drainPoint(bench, contender, { processes: 1, concurrency })]
   },
 }

@@ -23,8 +23,10 @@ export interface Workload {
   readonly ratioOf: string
   /** At most this many rounds, for workloads that take minutes. */
   readonly maxRounds?: number
-  /** Measures `contender` once. May keep stores from one round to the next. */
-  run(bench: Bench, contender: Contender): Promise<readonly Sample[]>
+  /** Measured one by one, all contenders in turn at each, so that what is compared was measured close together. */
+  readonly points?: readonly string[]
+  /** Measures `contender` once, at one of the `points` if there are any. May keep stores from one round to the next. */
+  run(bench: Bench, contender: Contender, point: string): Promise<readonly Sample[]>
 }
 
 /** The figures beside each rate. */
