@@ -55,7 +55,8 @@ export function usePgClient(
 /** Tells whether a client is connected to where the application is, and statements may be prepared there. */
 export type IsDirect = (client: object) => boolean
 
-const nobody: IsDirect = () => false
+/** For clients of which nothing is known. */
+export const neverDirect: IsDirect = () => false
 
 /** {@link usePgClient} for an ORM that gives its client only when asked. */
 export function useLaterPgClient(connect: () => Promise<unknown>, requireOpen: () => void): Queryable {
@@ -65,7 +66,7 @@ export function useLaterPgClient(connect: () => Promise<unknown>, requireOpen: (
       requireOpen()
       const client = await connect()
       if (!isPgClient(client)) throw refuse(foreignClient)
-      return await usePgClient(client, nobody, requireOpen).query(text, values, options)
+      return await usePgClient(client, neverDirect, requireOpen).query(text, values, options)
     },
   }
 }

@@ -5,7 +5,7 @@ import { recogniseDrizzle } from './drizzle.ts'
 import { recogniseKnex } from './knex.ts'
 import { recogniseKysely } from './kysely.ts'
 import { recogniseMikroOrm } from './mikro-orm.ts'
-import { type IsDirect, isPgClient, usePgClient } from './pg-transaction.ts'
+import { type IsDirect, isPgClient, neverDirect, usePgClient } from './pg-transaction.ts'
 import { recognisePglite } from './pglite-transaction.ts'
 import { recognisePostgresJs } from './postgres-js.ts'
 import { recognisePrisma } from './prisma.ts'
@@ -25,7 +25,7 @@ import { recogniseTypeOrm } from './typeorm.ts'
  * @throws {TransactionRequiredError} It is a pool or instance, without an open transaction, ended, or unknown.
  * @throws {TransactionAbortedError} A statement in it failed before.
  */
-export function recognise(tx: unknown, isDirect: IsDirect = () => false): Queryable {
+export function recognise(tx: unknown, isDirect: IsDirect = neverDirect): Queryable {
   if (isOpenTransaction(tx)) return tx
   const recogniseClient = (client: unknown) => recogniseOwner(client, isDirect)
   const known =
