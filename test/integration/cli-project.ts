@@ -40,7 +40,7 @@ export interface CliProcess {
  */
 export class CliProject {
   readonly folder: string
-  readonly #running = new Set<ChildProcess>()
+  readonly #running = new Map<ChildProcess, () => string>()
 
   constructor() {
     fs.mkdirSync(path.join(root, '.holdfast'), { recursive: true })
@@ -81,9 +81,9 @@ export class CliProject {
     // It may end before it has read all.
     child.stdin.on('error', () => {})
     child.stdin.end(options.input ?? '')
-    this.#running.add(child)
     let stdout = ''
     let stderr = ''
+    this.#running.set(child, () => `holdfast ${args.join(' ')} (${child.pid}):\n${stdout}${stderr}`)
     child.stdout.on('data', (chunk: Buffer) => {
       stdout += chunk.toString()
     })
@@ -126,8 +126,13 @@ export class CliProject {
     return JSON.parse(stdout) as T
   }
 
+  /** What the runs that have not ended have written so far: for the message of a test that waits for one in vain. */
+  output(): string {
+    return [...this.#running.values()].map((written) => written()).join('\n')
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const child of this.#running) child.kill('SIGKILL')
+    for (const child of this.#running.keys()) child.kill('SIGKILL')
     await Promise.resolve()
     fs.rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 })
   }
