@@ -1,9 +1,6 @@
 import { limits } from '../base/limits.ts'
+import { ClassMarks, type Snapshot } from './class-marks.ts'
 
-/** A mark is used after so long even if a transaction of its time still runs. */
-const GIVE_UP_MS = 500
-/** Marks of a class that wait to be used. The oldest is used first, the newest last. */
-const MAX_WAITING = 4
 /** A claim is slow if it takes longer than this, and this for each job it handled, on the server. */
 const SLOW_MS = 4
 const SLOW_PER_JOB_MS = 0.02
@@ -11,6 +8,8 @@ const SLOW_PER_JOB_MS = 0.02
 const BULK = 200
 /** Slow or bulky claims in a row before marks are used. */
 const SLOW_CLAIMS = 3
+/** Windows of a class that wait for a claim. For what is beyond, the sweeper comes by again. */
+const MAX_WINDOWS = 16
 
 export const PRIORITIES: readonly number[] = Array.from(
   { length: limits.priority.max + 1 },
@@ -28,23 +27,12 @@ export interface ClassRange {
   readonly upto: bigint
 }
 
-/** Which transactions a look saw the end of: all below `xmin`, and none from `xmax` on. */
-export interface Snapshot {
-  readonly xmin: bigint
-  readonly xmax: bigint
-}
-
-interface Mark {
-  readonly atMs: number
-  readonly seq: bigint
-  /** Transactions below it had begun when the mark was made. */
-  readonly xmax: bigint
-}
-
-interface ClassMarks {
-  /** Where looks start. */
-  usable: bigint
-  waiting: readonly Mark[]
+/** What a look brought of one queue. */
+export interface Seen {
+  /** The last place taken of each priority that something was taken of. */
+  readonly taken: readonly (readonly [priority: number, seq: bigint])[]
+  /** If fewer jobs came than were asked for: a place up to which all was looked at. */
+  readonly horizon: bigint | undefined
 }
 
 /**
@@ -52,16 +40,20 @@ interface ClassMarks {
  * again over dead index entries that an old snapshot keeps alive.
  *
  * Two modes. *Plain*, the normal one: claims look at everything. *Marked*, while claims are measurably slow, or so
- * large that they leave dead entries faster than these are cleaned up: they start at a mark. A mark is used once a
- * look has gone past it in which all transactions of its time had ended, so that what they enqueued was seen; half a
- * second later at the latest, since one of them may stay open for long. What is behind the marks for all that (such
- * a long one commits, a job comes back to its old place) is found by the sweeper, which looks through the range in
- * small windows and reports with {@link found}; the next claim then looks there. The marks never decide what may
- * run, only where to look first.
+ * large that they leave dead entries faster than these are cleaned up: they start at a mark ({@link ClassMarks}).
+ *
+ * What is behind a mark for all that is the sweeper's to find: it goes where a transaction ended late
+ * ({@link takeLate}), and in turns through everything, since a job may also come back to its old place. Where it saw a job it
+ * says so ({@link found}), and claims look in that window too until a look finds no more there. The marks never
+ * decide what may run, only where to look first.
  */
 export class LowWater {
   readonly #marks = new Map<string, ClassMarks>()
-  readonly #found = new Map<string, ClassRange>()
+  readonly #late = new Map<string, ClassRange>()
+  /** Where the sweeper saw jobs, in the order of their places. */
+  #windows: readonly ClassRange[] = []
+  /** Those that the look under way was told of. */
+  #asked: readonly ClassRange[] = []
   #slowClaims = 0
   #isMarked = false
 
@@ -69,8 +61,12 @@ export class LowWater {
     return this.#isMarked
   }
 
-  /** Where a claim of `queues` is to look: at each as a whole, or, with marks, at one priority after the other. */
+  /**
+   * Where the next claim of `queues` is to look: at each as a whole, or, with marks, at one priority after the other,
+   * first in its windows.
+   */
   ranges(queues: readonly string[]): readonly ClassRange[] {
+    this.#asked = []
     if (!this.#isMarked) {
       return queues.map((queue) => ({
         queue,
@@ -80,34 +76,43 @@ export class LowWater {
         upto: LAST,
       }))
     }
-    return queues.flatMap((queue) => PRIORITIES.map((priority) => this.#range(queue, priority)))
+    this.#asked = this.#windows
+    return queues.flatMap((queue) =>
+      PRIORITIES.flatMap((priority) => [
+        ...this.#windows.filter((window) => isOf(window, queue, priority)),
+        { queue, priority, after: this.behind(queue, priority), lastPriority: priority, upto: LAST },
+      ]),
+    )
   }
 
   /** Where the sweeper has to look: everything up to the mark. */
   behind(queue: string, priority: number): bigint {
-    return this.#markOf(keyOf(queue, priority))
+    return this.#marks.get(keyOf(queue, priority))?.usable ?? 0n
   }
 
-  /** The sweeper saw a job of a class within a window. */
+  /** Stretches behind the marks where transactions that ended late may have left jobs. Each is given once. */
+  takeLate(): readonly ClassRange[] {
+    const late = [...this.#late.values()]
+    this.#late.clear()
+    return late
+  }
+
+  /** The sweeper saw a job of a class, the first of this window. */
   found(range: ClassRange): void {
-    this.#found.set(keyOf(range.queue, range.priority), range)
+    const ofClass = this.#windows.filter((window) => isOf(window, range.queue, range.priority))
+    const isKnown = ofClass.some((window) => window.after <= range.after && range.after < window.upto)
+    if (isKnown || ofClass.length >= MAX_WINDOWS) return
+    this.#windows = [...this.#windows, range].sort((a, b) => (a.after < b.after ? -1 : 1))
   }
 
-  /** What a look with `snapshot` has seen: everything of the class from its mark up to `seq`, at `nowMs` at the latest. */
-  saw(queue: string, priority: number, seq: bigint, snapshot: Snapshot, nowMs: number): void {
-    const key = keyOf(queue, priority)
-    const { usable, waiting } = this.#marks.get(key) ?? { usable: 0n, waiting: [] }
-    const isUsable = (mark: Mark) =>
-      (mark.xmax <= snapshot.xmin && mark.seq <= seq) || nowMs - mark.atMs >= GIVE_UP_MS
-    const still = waiting.filter((mark) => !isUsable(mark))
-    const newest = still.at(-1)?.seq ?? 0n
-    const added = seq > newest && seq > usable ? [{ atMs: nowMs, seq, xmax: snapshot.xmax }] : []
-    this.#marks.set(key, {
-      usable: waiting
-        .filter(isUsable)
-        .reduce((highest, mark) => (mark.seq > highest ? mark.seq : highest), usable),
-      waiting: [...(still.length < MAX_WAITING ? still : still.slice(0, -1)), ...added],
-    })
+  /** What the look at {@link ranges} saw of `queue`, by `snapshot`; its answer came at `nowMs`. */
+  saw(queue: string, seen: Seen, snapshot: Snapshot, nowMs: number): void {
+    this.#windows = this.#windows.flatMap((window) =>
+      window.queue === queue && this.#asked.includes(window) ? leftOf(window, seen) : window,
+    )
+    const { taken, horizon } = seen
+    const places = horizon === undefined ? taken : PRIORITIES.map((priority) => [priority, horizon] as const)
+    for (const [priority, seq] of places) this.#sawClass(queue, priority, seq, snapshot, nowMs)
   }
 
   /** How long a claim took on the server, and how many jobs it settled and claimed. */
@@ -122,22 +127,40 @@ export class LowWater {
   clear(): void {
     this.#isMarked = false
     this.#slowClaims = 0
-    this.#found.clear()
+    this.#windows = []
+    this.#late.clear()
   }
 
-  #range(queue: string, priority: number): ClassRange {
+  #sawClass(queue: string, priority: number, seq: bigint, snapshot: Snapshot, nowMs: number): void {
     const key = keyOf(queue, priority)
-    const found = this.#found.get(key)
-    if (found !== undefined) {
-      this.#found.delete(key)
-      return found
+    const marks = this.#marks.get(key) ?? new ClassMarks()
+    this.#marks.set(key, marks)
+    const late = marks.saw(seq, snapshot, nowMs)
+    // Plain looks have seen it.
+    if (!this.#isMarked) return
+    for (const { after, upto } of late) {
+      const known = this.#late.get(key) ?? { after, upto }
+      this.#late.set(key, {
+        queue,
+        priority,
+        after: after < known.after ? after : known.after,
+        lastPriority: priority,
+        upto: upto > known.upto ? upto : known.upto,
+      })
     }
-    return { queue, priority, after: this.#markOf(key), lastPriority: priority, upto: LAST }
   }
+}
 
-  #markOf(key: string): bigint {
-    return this.#marks.get(key)?.usable ?? 0n
-  }
+/** What a look leaves to be looked at of a window. Looks go by priority, then by place, windows first. */
+function leftOf(window: ClassRange, { taken, horizon }: Seen): readonly ClassRange[] {
+  if (horizon !== undefined || taken.some(([priority]) => priority > window.priority)) return []
+  const last = taken.find(([priority]) => priority === window.priority)?.[1]
+  if (last === undefined || last <= window.after) return [window]
+  return last < window.upto ? [{ ...window, after: last }] : []
+}
+
+function isOf(range: ClassRange, queue: string, priority: number): boolean {
+  return range.queue === queue && range.priority === priority
 }
 
 function keyOf(queue: string, priority: number): string {

@@ -40,7 +40,7 @@ function setUp(answers: Readonly<Record<string, () => RawRow>>) {
 
 const wants = { queues: ['q'], wanted: [100], free: [1] }
 const few = { queues: ['q'], wanted: [2], free: [2] }
-const nothing = { token: null, ids: null, horizon: '1', elapsed_ms: '1' }
+const nothing = { token: null, ids: null, horizon: '1', snapshot: '5:5:', elapsed_ms: '1' }
 
 it('gives back what a lost answer to a claim has hidden before it claims again, and looks once more a minute later', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })

@@ -10,10 +10,11 @@ import { type Settled, settleAndClaim, settleCompleted } from '../jobs/sql/settl
 import { startWaiting } from '../jobs/sql/start-waiting.ts'
 import { stopWaiting } from '../jobs/sql/stop-waiting.ts'
 import { type ClaimedJob, readBatch, readFew } from './claimed-job.ts'
+import type { Snapshot } from './class-marks.ts'
 import { FailedAfterSettlingError, type Traded } from './exchange.ts'
 import type { Wants } from './exchange-rules.ts'
 import { HeldLeases } from './held-leases.ts'
-import { LAST, type LowWater, PRIORITIES } from './low-water.ts'
+import type { LowWater } from './low-water.ts'
 import type { Settlement, SettlementBatch } from './outbox.ts'
 import { FEW } from './pace.ts'
 import { itemOf, leasesOf, settleRequest } from './settle-request.ts'
@@ -141,15 +142,16 @@ export class Traffic {
     const got = new Map<string, number>([[wants.queues[0] as string, look.queues === null ? taken : 0]])
     for (const queue of (look.queues ?? []) as readonly string[]) got.set(queue, (got.get(queue) ?? 0) + 1)
     lowWater.took(look.elapsedMs, settled + taken)
-    // What was passed over stays behind; so does whatever lies beyond a window.
-    if (!request.suspects || look.passedOver || request.upto.some((upto) => upto !== LAST)) return
+    // What was passed over is behind no mark.
+    if (!request.suspects || look.passedOver) return
+    const snapshot = readSnapshot(look.snapshot)
     const marks = (look.marks ?? []) as readonly (readonly [string | null, number, string])[]
-    for (const [queue, priority, seq] of marks) {
-      lowWater.saw(queue ?? (wants.queues[0] as string), priority, BigInt(seq), look, nowMs)
-    }
     for (const [index, queue] of wants.queues.entries()) {
-      if (queue === null || (got.get(queue) ?? 0) >= (wants.wanted[index] as number)) continue
-      for (const priority of PRIORITIES) lowWater.saw(queue, priority, look.horizon, look, nowMs)
+      const taken = marks
+        .filter(([of]) => (of ?? wants.queues[0]) === queue)
+        .map(([, priority, seq]) => [priority, BigInt(seq)] as const)
+      const isAll = (got.get(queue) ?? 0) < (wants.wanted[index] as number)
+      lowWater.saw(queue, { taken, horizon: isAll ? look.horizon : undefined }, snapshot, nowMs)
     }
   }
 
@@ -186,6 +188,16 @@ export class Traffic {
     for (const [lease, count] of leasesOf(settlements)) {
       this.leases.settled(lease, count, answer.closed?.includes(String(lease.token)) ?? false)
     }
+  }
+}
+
+/** Reads the text of a `pg_snapshot`: `xmin:xmax:` and the transactions under way, with commas. */
+function readSnapshot(text: string): Snapshot {
+  const [xmin = '', xmax = '', running = ''] = text.split(':')
+  return {
+    xmin: BigInt(xmin),
+    xmax: BigInt(xmax),
+    running: running === '' ? [] : running.split(',').map(BigInt),
   }
 }
 

@@ -49,9 +49,8 @@ export const claimColumns = {
 export const lookColumns = {
   /** Every job that was visible before this place in the queue was looked at, if fewer came than were asked for. */
   horizon: 'int8',
-  /** Transactions below the first had ended when it looked; the second and later had not begun. */
-  xmin: 'int8',
-  xmax: 'int8',
+  /** Which transactions it knew of: the text of a `pg_snapshot`. Places up to the horizon may have been drawn by later ones. */
+  snapshot: 'text',
   /** Jobs that need care were there, and were left for want of a free slot. */
   passedOver: 'bool',
   /** What the statement took on the server. */
@@ -67,8 +66,7 @@ type ClaimPlaceholders = { readonly [K in keyof typeof claimParams]: Placeholder
  * `ctid = any (…)` takes at most what was asked for under every plan: a locking subquery joined to the delete may
  * run once per outer row. The constant limit within is the most that a worker asks for (`MAX_BATCH`); it tells the
  * planner, which cannot know `wanted`, that few rows are read, and keeps it at the index's order. A row that was
- * locked but is not taken is free again at commit. The horizon is read before the rows: later it would cover jobs of
- * transactions that the snapshot knows nothing of.
+ * locked but is not taken is free again at commit.
  */
 export function claimSteps(t: Objects, p: ClaimPlaceholders): SqlFragment {
   return sql`asked as materialized (
@@ -148,7 +146,7 @@ export function batchAnswer(manyQueues: SqlFragment): SqlFragment {
 export function claimAnswer(p: Pick<ClaimPlaceholders, 'queues'>): SqlFragment {
   return sql`${batchAnswer(sql`cardinality(${p.queues}) > 1`)},
     coalesce((select max(horizon) from asked), 0) as horizon,
-    pg_snapshot_xmin(pg_current_snapshot())::text::int8 as xmin, pg_snapshot_xmax(pg_current_snapshot())::text::int8 as xmax,
+    pg_current_snapshot()::text as snapshot,
     (select size from seen) > size as passed_over,
     date_part('epoch', clock_timestamp() - statement_timestamp()) * 1000 as elapsed_ms`
 }

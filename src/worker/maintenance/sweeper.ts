@@ -1,7 +1,7 @@
 import { sleep } from '../../base/sleep.ts'
 import { type Database, runOne } from '../../driver/operation.ts'
 import { findReadyBehind } from '../../jobs/sql/find-ready-behind.ts'
-import { type LowWater, PRIORITIES } from '../low-water.ts'
+import { type ClassRange, type LowWater, PRIORITIES } from '../low-water.ts'
 
 export interface SweeperOptions {
   readonly database: Database
@@ -22,17 +22,18 @@ const TURN_MS = 1000
 const QUICK_TURN_MS = 5
 
 /**
- * While claims start at marks, looks for jobs behind them: through every class from the start to its mark, window
- * by window, never more than 5 % of the time, then again. So a job behind a mark waits for a turn at most: a
- * second without dead entries, some 4 s with a million. When a turn was quick, claims look at everything again.
- * Never rejects; returns when `signal` aborts.
+ * While claims start at marks, looks for jobs behind them: where a transaction ended late, at once, and through every
+ * class from the start to its mark, window by window, never more than 5 % of the time, then again. So a job behind a
+ * mark waits for a turn at most: a second without dead entries, some 4 s with a million. When a turn was quick, claims
+ * look at everything again. Never rejects; returns when `signal` aborts.
  */
 export async function runSweeper(options: SweeperOptions, signal: AbortSignal): Promise<void> {
+  const sweeper = new Sweeper(options, signal)
   while (!signal.aborted) {
     await sleep(TURN_MS, signal)
     if (signal.aborted || !options.lowWater.isMarked) continue
     try {
-      const costMs = await sweep(options, signal)
+      const costMs = await sweeper.turn()
       if (costMs < QUICK_TURN_MS) options.lowWater.clear()
     } catch (error) {
       options.onError(error)
@@ -40,39 +41,63 @@ export async function runSweeper(options: SweeperOptions, signal: AbortSignal): 
   }
 }
 
-async function sweep(options: SweeperOptions, signal: AbortSignal): Promise<number> {
-  let totalMs = 0
-  for (const queue of options.queues) {
-    for (const priority of PRIORITIES) totalMs += await sweepClass(options, { queue, priority }, signal)
-  }
-  return totalMs
-}
+class Sweeper {
+  readonly #options: SweeperOptions
+  readonly #signal: AbortSignal
+  #sinceRestMs = 0
 
-async function sweepClass(
-  { database, lowWater, onFound }: SweeperOptions,
-  { queue, priority }: { readonly queue: string; readonly priority: number },
-  signal: AbortSignal,
-): Promise<number> {
-  const end = lowWater.behind(queue, priority)
-  let window = FIRST_WINDOW
-  let totalMs = 0
-  let sinceRestMs = 0
-  for (let after = 0n; after < end && !signal.aborted; ) {
-    const upto = after + window < end ? after + window : end
-    const { seq, elapsedMs } = await runOne(database, findReadyBehind, { queue, priority, after, upto })
-    totalMs += elapsedMs
-    sinceRestMs += elapsedMs
-    if (seq !== null) {
-      lowWater.found({ queue, priority, after: seq - 1n, lastPriority: priority, upto })
-      onFound(queue)
-    }
-    after = upto
-    if (elapsedMs < WINDOW_MS / 2) window *= 2n
-    else if (elapsedMs > WINDOW_MS && window > 1000n) window /= 2n
-    if (sinceRestMs >= WINDOW_MS) {
-      await sleep(sinceRestMs / SHARE, signal)
-      sinceRestMs = 0
-    }
+  constructor(options: SweeperOptions, signal: AbortSignal) {
+    this.#options = options
+    this.#signal = signal
   }
-  return totalMs
+
+  /** Goes through everything behind the marks; returns what that cost the server, in milliseconds. */
+  async turn(): Promise<number> {
+    const { lowWater, queues } = this.#options
+    let costMs = 0
+    for (const queue of queues) {
+      for (const priority of PRIORITIES) {
+        const upto = lowWater.behind(queue, priority)
+        costMs += await this.#sweep({ queue, priority, after: 0n, lastPriority: priority, upto }, () =>
+          this.#sweepLate(),
+        )
+      }
+    }
+    return costMs
+  }
+
+  async #sweepLate(): Promise<void> {
+    for (const range of this.#options.lowWater.takeLate()) await this.#sweep(range, async () => {})
+  }
+
+  async #sweep(range: ClassRange, beforeWindow: () => Promise<void>): Promise<number> {
+    const { database, lowWater, onFound } = this.#options
+    const { queue, priority, upto: end } = range
+    let window = FIRST_WINDOW
+    let totalMs = 0
+    for (let { after } = range; after < end && !this.#signal.aborted; ) {
+      await beforeWindow()
+      const upto = after + window < end ? after + window : end
+      const { seq, elapsedMs } = await runOne(database, findReadyBehind, { queue, priority, after, upto })
+      totalMs += elapsedMs
+      if (seq !== null) {
+        lowWater.found({ ...range, after: seq - 1n, upto })
+        onFound(queue)
+      }
+      after = upto
+      if (elapsedMs < WINDOW_MS / 2) window *= 2n
+      else if (elapsedMs > WINDOW_MS && window > 1000n) window /= 2n
+      await this.#rest(elapsedMs)
+    }
+    return totalMs
+  }
+
+  /** Sleeps as long as what was done since the last sleep asks for. */
+  async #rest(elapsedMs: number): Promise<void> {
+    this.#sinceRestMs += elapsedMs
+    if (this.#sinceRestMs < WINDOW_MS) return
+    const restMs = this.#sinceRestMs / SHARE
+    this.#sinceRestMs = 0
+    await sleep(restMs, this.#signal)
+  }
 }
