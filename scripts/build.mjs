@@ -2,10 +2,12 @@ import { spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { bundle } from './bundle.mjs'
 
 /**
- * Compiles `src/` to `dist/`, from nothing each time, so that no file of a removed source stays. The new folder takes
- * the place of the old one when it is whole: programs that run from `dist` find their files at any moment.
+ * Builds `dist/` from `src/`: declarations by the compiler, which checks, and JavaScript by scripts/bundle.mjs. From
+ * nothing each time, so that no file of a removed source stays. The new folder takes the place of the old one when it is
+ * whole: programs that run from `dist` find their files at any moment.
  */
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..')
@@ -23,6 +25,7 @@ if (status !== 0) {
   fs.rmSync(next, { recursive: true, force: true })
   process.exit(status ?? 1)
 }
+bundle(next)
 makeCommand(path.join(next, 'cli/main.js'))
 if (fs.existsSync(dist)) fs.renameSync(dist, old)
 fs.renameSync(next, dist)

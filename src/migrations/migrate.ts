@@ -2,10 +2,11 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { channelOf, hintChannelOf } from '../base/channel.ts'
 import { SchemaVersionError } from '../base/errors.ts'
+import { packageFile } from '../base/package-files.ts'
 import type { Driver, Queryable } from '../driver/driver.ts'
 import { quoteIdentifier, quoteLiteral } from '../driver/identifier.ts'
 
-const FOLDER = new URL('../../sql/migrations/', import.meta.url)
+const FOLDER = packageFile('sql/migrations/')
 
 /** A numbered file of `sql/migrations`. */
 export interface Migration {

@@ -2,6 +2,7 @@ import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import { Worker as Thread } from 'node:worker_threads'
 import type { PgHostConfig } from '../adapters/pg-hosts.ts'
+import { isSource, packageProgram } from '../base/package-files.ts'
 import type { Driver } from '../driver/driver.ts'
 import { type Database, run } from '../driver/operation.ts'
 import { renewLeases } from '../jobs/sql/renew-leases.ts'
@@ -135,8 +136,7 @@ function receive(message: HeartbeatMessage, options: HeartbeatOptions): void {
 
 /** From source, as in our own tests, Node 20 cannot read TypeScript: the thread loads a loader first. */
 function startThread(start: HeartbeatStart): Thread {
-  const isSource = import.meta.url.endsWith('.ts')
-  const entry = new URL(isSource ? './heartbeat-thread.ts' : './heartbeat-thread.js', import.meta.url)
+  const entry = packageProgram('worker/heartbeat-thread')
   if (!isSource) return new Thread(entry, { workerData: start })
   const resolved = createRequire(import.meta.url).resolve('tsx/esm/api')
   const loader = pathToFileURL(resolved.replace(/\.cjs$/, '.mjs')).href

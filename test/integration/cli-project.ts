@@ -1,6 +1,7 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import fs from 'node:fs'
 import path from 'node:path'
+import { bundle } from '../../scripts/bundle.mjs'
 import { eventually } from '../support/eventually.ts'
 import { root } from '../support/migrated.ts'
 
@@ -35,7 +36,7 @@ export interface CliProcess {
 }
 
 /**
- * A project of somebody's: a folder with an app file and the package as npm would install it, compiled from the
+ * A project of somebody's: a folder with an app file and the package as npm would install it, built from the
  * sources as they are now. The app's `import 'holdfast'` and the command are then found as they are by a user.
  */
 export class CliProject {
@@ -49,15 +50,7 @@ export class CliProject {
     fs.mkdirSync(installed, { recursive: true })
     fs.copyFileSync(path.join(root, 'package.json'), path.join(installed, 'package.json'))
     fs.cpSync(path.join(root, 'sql'), path.join(installed, 'sql'), { recursive: true })
-    const tsc = path.join(root, 'node_modules/typescript/bin/tsc')
-    const outDir = path.join(installed, 'dist')
-    const { stdout } = spawnSync(
-      process.execPath,
-      [tsc, '-p', path.join(root, 'tsconfig.build.json'), '--outDir', outDir],
-      { encoding: 'utf8' },
-    )
-    if (!fs.existsSync(path.join(outDir, 'cli/main.js')))
-      throw new Error(`the package does not compile: ${stdout}`)
+    bundle(path.join(installed, 'dist'))
     this.write('package.json', '{ "type": "module" }')
   }
 

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
+import { packageProgram } from '../../base/package-files.ts'
 import type { KillMessage, KillOrder } from './messages.ts'
 
 /** What a child told, until it was done or killed. */
@@ -47,7 +48,6 @@ export async function runChild(order: KillOrder, timeoutMs: number): Promise<Chi
 function program(): string {
   const resolved = createRequire(import.meta.url).resolve('tsx/esm/api')
   const loader = pathToFileURL(resolved.replace(/\.cjs$/, '.mjs')).href
-  const name = import.meta.url.endsWith('.ts') ? './kill-program.ts' : './kill-program.js'
-  const entry = new URL(name, import.meta.url).href
+  const entry = packageProgram('testing/kill/kill-program').href
   return `const { register } = await import(${JSON.stringify(loader)}); register(); await import(${JSON.stringify(entry)})`
 }
