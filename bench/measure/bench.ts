@@ -40,7 +40,7 @@ export const FULL: Scale = {
   pacedMs: 15_000,
   backlogJobs: 1_000_000,
   pinnedMs: 120_000,
-  beforeMs: 10_000,
+  beforeMs: 30_000,
   idleMs: 30_000,
 }
 

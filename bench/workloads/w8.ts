@@ -18,9 +18,8 @@ export const w8: Workload = {
   title: 'steady enqueue and drain while another connection holds a REPEATABLE READ snapshot',
   contenders: ['holdfast', 'graphile-worker'],
   more: ['raw', 'raw-no-hint', 'pg-boss'],
-  exclusions: 'Redis has no snapshots; Absurd is left out for time. One round.',
+  exclusions: 'Redis has no snapshots; Absurd is left out for time.',
   ratioOf: 'end / before',
-  maxRounds: 1,
   async run(bench, contender) {
     return [await saturateUnderSnapshot(bench, contender)]
   },

@@ -5,7 +5,7 @@ import type { Database } from '../driver/operation.ts'
 import type { ClaimedJob } from './claimed-job.ts'
 import { runExchange } from './exchange.ts'
 import type { Lives } from './lives.ts'
-import { LowWater } from './low-water.ts'
+import type { LowWater } from './low-water.ts'
 import { runLeaseCloser } from './maintenance/lease-closer.ts'
 import { runMaintenance } from './maintenance/maintenance.ts'
 import { runSweeper } from './maintenance/sweeper.ts'
@@ -31,6 +31,7 @@ export interface LoopsOptions {
   readonly lives: Lives
   readonly runner: Runner
   readonly wakeUp: WakeUp
+  readonly lowWater: LowWater
   readonly isStopping: () => boolean
   readonly onError: (during: string, error: unknown, retryInMs: number) => void
   /** The schema is gone, or not one that this release may touch. */
@@ -68,17 +69,16 @@ export async function openSessions(driver: Driver): Promise<WorkerSessions> {
 export function startLoops(options: LoopsOptions): Loops {
   const { database, sessions } = options
   const on = (session: Session): Database => ({ ...database, queryable: session })
-  const lowWater = new LowWater()
   const finished = new Wakeup()
   const parked = { seen: false }
-  const traffic = trafficOf(options, on(sessions.traffic), lowWater, finished)
+  const traffic = trafficOf(options, on(sessions.traffic), finished)
   const background = on(sessions.maintenance)
   return {
     traffic,
     ended: Promise.all([
       exchange(options, traffic, sessions.bulk && on(sessions.bulk), parked),
-      maintain(options, background, lowWater, parked),
-      sweep(options, background, lowWater),
+      maintain(options, background, parked),
+      sweep(options, background),
       closeLeases(options, traffic, background, finished),
     ]),
     release: async () => {
@@ -89,9 +89,8 @@ export function startLoops(options: LoopsOptions): Loops {
 }
 
 function trafficOf(
-  { deps, lives, runner, queues, wakeUp }: LoopsOptions,
+  { deps, lives, runner, queues, wakeUp, lowWater }: LoopsOptions,
   database: Database,
-  lowWater: LowWater,
   finished: Wakeup,
 ): Traffic {
   const { events } = deps
@@ -163,9 +162,8 @@ async function claimParked(
 }
 
 async function maintain(
-  { deps, queues, lives, wakeUp, onError, onUnusableSchema, background }: LoopsOptions,
+  { deps, queues, lives, wakeUp, lowWater, onError, onUnusableSchema, background }: LoopsOptions,
   database: Database,
-  lowWater: LowWater,
   parked: Parked,
 ): Promise<void> {
   const { driver, events, jobs, upkeep } = deps
@@ -198,9 +196,8 @@ async function maintain(
 }
 
 async function sweep(
-  { queues, wakeUp, onError, background }: LoopsOptions,
+  { queues, wakeUp, lowWater, onError, background }: LoopsOptions,
   database: Database,
-  lowWater: LowWater,
 ): Promise<void> {
   await runSweeper(
     {

@@ -114,6 +114,13 @@ describe('LowWater', () => {
     expect(places(low)[0]).toEqual([40n, 60n])
   })
 
+  test('needs no windows while it looks at everything', () => {
+    const low = new LowWater()
+    low.found(window(40n, 60n))
+    slowDown(low)
+    expect(places(low)).toEqual([[0n, LAST]])
+  })
+
   test('keeps each window once, in order, and some at most', () => {
     const low = marked()
     low.found(window(40n, 60n))

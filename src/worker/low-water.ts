@@ -97,8 +97,9 @@ export class LowWater {
     return late
   }
 
-  /** The sweeper saw a job of a class, the first of this window. */
+  /** There is a job in this window of a class: the sweeper saw it, or it came back to there. Plain looks find it anyway. */
   found(range: ClassRange): void {
+    if (!this.#isMarked) return
     const ofClass = this.#windows.filter((window) => isOf(window, range.queue, range.priority))
     const isKnown = ofClass.some((window) => window.after <= range.after && range.after < window.upto)
     if (isKnown || ofClass.length >= MAX_WINDOWS) return

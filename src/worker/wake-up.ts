@@ -2,6 +2,8 @@ import { monotonicMs } from '../base/clock.ts'
 import type { EventHub } from '../base/events.ts'
 import { Wakeup } from '../base/wakeup.ts'
 import type { Driver, Listener } from '../driver/driver.ts'
+import { readPlaces } from '../jobs/sql/came-back.ts'
+import type { LowWater } from './low-water.ts'
 import { Pace } from './pace.ts'
 
 export interface WakeUpOptions {
@@ -13,6 +15,7 @@ export interface WakeUpOptions {
   /** Id of the present life. */
   readonly workerId: () => bigint
   readonly lookForCancelled: () => void
+  readonly lowWater: LowWater
 }
 
 /** Without a listener jobs are found by polling alone: more often, then. */
@@ -61,11 +64,17 @@ export class WakeUp {
   }
 
   #notified(payload: string): void {
-    const { workerId, lookForCancelled, queueOf } = this.#options
+    const { workerId, lookForCancelled, queueOf, lowWater } = this.#options
     if (payload === 'due') return this.maintenance.wake()
     if (payload === `cancel:${workerId()}`) return lookForCancelled()
-    const queue = queueOf(payload)
-    if (queue !== undefined) this.look(queue)
+    const places = readPlaces(payload)
+    const queue = queueOf(places?.signal ?? payload)
+    if (queue === undefined) return
+    if (places !== undefined) {
+      const { priority, first, last } = places
+      lowWater.found({ queue, priority, after: first - 1n, lastPriority: priority, upto: last })
+    }
+    this.look(queue)
   }
 
   #changed(isUp: boolean, error?: unknown): void {

@@ -10,6 +10,7 @@ import type { ContextServices } from './handler-context.ts'
 import { LoopWatch } from './heartbeat.ts'
 import { Lives } from './lives.ts'
 import { type Loops, openSessions, startLoops } from './loops.ts'
+import { LowWater } from './low-water.ts'
 import { reportCommitted } from './report.ts'
 import { Runner } from './runner.ts'
 import { WakeUp } from './wake-up.ts'
@@ -60,6 +61,7 @@ export class Worker {
   readonly #lives: Lives
   readonly #runner: Runner
   readonly #wakeUp: WakeUp
+  readonly #lowWater = new LowWater()
   readonly #hardStop = new AbortController()
   readonly #background = new AbortController()
   #loops: Loops | undefined
@@ -117,6 +119,7 @@ export class Worker {
       queueOf: (signal) => this.#lives.queueOf(signal),
       workerId: () => this.#lives.id,
       lookForCancelled: () => void this.#lives.lookForCancelled(),
+      lowWater: this.#lowWater,
     })
   }
 
@@ -189,6 +192,7 @@ export class Worker {
       lives: this.#lives,
       runner: this.#runner,
       wakeUp: this.#wakeUp,
+      lowWater: this.#lowWater,
       isStopping: () => this.#isStopping,
       onError: (during, error, retryInMs) => this.#failed(during, error, retryInMs),
       // Claims nothing more.

@@ -100,7 +100,7 @@ describe('the statements', () => {
       const extra = [...columns.keys()].filter(
         (name) => !Object.keys(operation.columns).map(snake).includes(name),
       )
-      expect(extra.filter((name) => !['announced', 'announce_cancel'].includes(name))).toEqual([])
+      expect(extra.filter((name) => !['announced', 'announce_cancel', 'told'].includes(name))).toEqual([])
     },
   )
 

@@ -1,5 +1,6 @@
 import { operation } from '../../driver/operation.ts'
 import { sql } from '../../driver/sql.ts'
+import { tellPlaces } from '../../jobs/sql/came-back.ts'
 
 /**
  * Moves a waiting job to another queue, where it keeps its place by age and its priority. No row: the job does
@@ -11,7 +12,8 @@ export const moveJob = operation({
   columns: { jobId: 'text' },
   text: (t, p) => sql`with in_ready as (
       update ${t.ready} r set queue = ${p.queue} from ${t.job} j
-      where j.id = ${p.jobId} and r.queue = j.queue and r.priority = j.priority and r.job_id = j.id returning r.job_id
+      where j.id = ${p.jobId} and r.queue = j.queue and r.priority = j.priority and r.job_id = j.id
+      returning r.job_id, r.queue, r.priority, r.seq
     ), in_scheduled as (
       update ${t.scheduled} set queue = ${p.queue} where job_id = ${p.jobId} returning job_id
     ), in_parked as (
@@ -21,5 +23,7 @@ export const moveJob = operation({
         select job_id from in_ready union all select job_id from in_scheduled union all select job_id from in_parked)
       returning id
     )
-    select id::text as job_id, (select ${t.announce}(array[${p.queue}]) from in_ready) as announced from moved`,
+    select id::text as job_id, (select ${t.announce}(array[${p.queue}]) from in_ready) as announced,
+      ${tellPlaces(sql`in_ready`)} as told
+    from moved`,
 })

@@ -1,5 +1,6 @@
 import { operation } from '../../driver/operation.ts'
 import { sql } from '../../driver/sql.ts'
+import { tellPlaces } from '../../jobs/sql/came-back.ts'
 
 /**
  * Moves up to `limit` waiting jobs of each kind from one queue to another, as {@link moveJob} does. Repeat until
@@ -15,7 +16,7 @@ export const moveQueueJobs = operation({
   text: (t, p) => sql`with in_ready as (
       update ${t.ready} set queue = ${p.queue} where ctid = any (array(
         select ctid from ${t.ready} where queue = ${p.fromQueue} order by priority, seq limit ${p.limit} for update skip locked))
-      returning job_id
+      returning job_id, queue, priority, seq
     ), in_scheduled as (
       update ${t.scheduled} set queue = ${p.queue} where ctid = any (array(
         select ctid from ${t.scheduled} where queue = ${p.fromQueue} limit ${p.limit} for update skip locked))
@@ -30,5 +31,6 @@ export const moveQueueJobs = operation({
       returning id
     )
     select (select count(*)::int4 from moved) as moved,
-      (select ${t.announce}(array[${p.queue}]) where exists (select from in_ready)) as announced`,
+      (select ${t.announce}(array[${p.queue}]) where exists (select from in_ready)) as announced,
+      ${tellPlaces(sql`in_ready`)} as told`,
 })

@@ -1,5 +1,6 @@
 import { operation } from '../../driver/operation.ts'
 import { sql } from '../../driver/sql.ts'
+import { tellPlaces } from './came-back.ts'
 import { hasAttempt, hasEnded, jobRow } from './probes.ts'
 import { cancelReason } from './settle-completed.ts'
 
@@ -26,7 +27,7 @@ export const releaseUnknownLeases = operation({
       select held.seq, held.job_id, job.priority, held.attempt - 1, held.crashes,
         case when held.crashes >= 2 then 2 when held.attempt >= job.max_attempts then 1 else 0 end, job.queue
       from held join lateral ${jobRow(t, sql`held.job_id`)} job on true where not was_cancelled
-      returning queue
+      returning queue, priority, seq
     ), ended as (
       insert into ${t.outcome} (job_id, token, finished_at, attempts, state, reason)
       select job_id, token, clock_timestamp(), attempt - 1, 'cancelled', cancel_reason from held where was_cancelled
@@ -37,5 +38,6 @@ export const releaseUnknownLeases = operation({
       delete from ${t.lease} where token = any (array(select token from unknown))
     )
     select (select count(*)::int4 from held) as released,
-      (select ${t.announce}(array_agg(distinct queue)) from back) as announced`,
+      (select ${t.announce}(array_agg(distinct queue)) from back) as announced,
+      ${tellPlaces(sql`back`)} as told`,
 })

@@ -1,5 +1,6 @@
 import { operation, type Row } from '../../driver/operation.ts'
 import { sql } from '../../driver/sql.ts'
+import { tellPlaces } from './came-back.ts'
 import { hasAttempt, hasEnded, jobRow } from './probes.ts'
 import { cancelReason } from './settle-completed.ts'
 
@@ -68,7 +69,8 @@ export const requeueLostLeases = operation({
       (select json_agg(json_build_array(job_id::text, queue, attempt, worker_id::text))::text from fate where goes = 'discarded') as discarded,
       (select json_agg(job_id::text)::text from fate where goes = 'cancelled') as cancelled,
       (select count(*)::int4 from lost) - (select count(*)::int4 from fate) as orphans,
-      (select ${t.announce}(array_agg(distinct queue)) from fate where goes = 'ready') as announced`,
+      (select ${t.announce}(array_agg(distinct queue)) from fate where goes = 'ready') as announced,
+      ${tellPlaces(sql`fate where goes = 'ready'`)} as told`,
 })
 
 export type Rescued = Row<typeof requeueLostLeases>

@@ -1,5 +1,6 @@
 import { operation, type Params } from '../../driver/operation.ts'
 import { sql } from '../../driver/sql.ts'
+import { tellPlaces } from './came-back.ts'
 import { hasAttempt, hasEnded, jobRow } from './probes.ts'
 import { cancelReason, closeStep, fenceStep } from './settle-completed.ts'
 
@@ -119,7 +120,8 @@ export const settleAttempts = operation({
           and (select o.state from ${t.outcome} o where o.job_id = g.job and o.token = g.token limit 1) = 'cancelled'
       ) c) as cancelled,
       (select array_agg(token)::text from closed) as closed,
-      (select ${t.announce}(array_agg(distinct queue)) from mine where goes = 'ready') as announced`,
+      (select ${t.announce}(array_agg(distinct queue)) from mine where goes = 'ready') as announced,
+      ${tellPlaces(sql`mine where goes = 'ready'`)} as told`,
 })
 
 export type SettleAttemptsRequest = Params<typeof settleAttempts>

@@ -12,9 +12,11 @@ export interface SweeperOptions {
   readonly onError: (error: unknown) => void
 }
 
-/** What a window is to cost on the server, and the share of time that sweeping may take. */
+/** What a window is to cost on the server. */
 const WINDOW_MS = 10
-const SHARE = 0.05
+/** The share of time that turns may take, and that looking where a transaction ended late may. */
+const TURN_SHARE = 0.02
+const LATE_SHARE = 0.25
 const FIRST_WINDOW = 20_000n
 /** Longest pause between two turns. */
 const TURN_MS = 1000
@@ -22,10 +24,10 @@ const TURN_MS = 1000
 const QUICK_TURN_MS = 5
 
 /**
- * While claims start at marks, looks for jobs behind them: where a transaction ended late, at once, and through every
- * class from the start to its mark, window by window, never more than 5 % of the time, then again. So a job behind a
- * mark waits for a turn at most: a second without dead entries, some 4 s with a million. When a turn was quick, claims
- * look at everything again. Never rejects; returns when `signal` aborts.
+ * While claims start at marks, looks for jobs behind them: where a transaction ended late, soon, and through every
+ * class from the start to its mark, window by window, never more than 2 % of the time, then again. So a job behind a
+ * mark that nobody told of waits for a turn at most: a second without dead entries, some 10 s with a million. When a turn
+ * was quick, claims look at everything again. Never rejects; returns when `signal` aborts.
  */
 export async function runSweeper(options: SweeperOptions, signal: AbortSignal): Promise<void> {
   const sweeper = new Sweeper(options, signal)
@@ -58,19 +60,20 @@ class Sweeper {
     for (const queue of queues) {
       for (const priority of PRIORITIES) {
         const upto = lowWater.behind(queue, priority)
-        costMs += await this.#sweep({ queue, priority, after: 0n, lastPriority: priority, upto }, () =>
-          this.#sweepLate(),
-        )
+        const range = { queue, priority, after: 0n, lastPriority: priority, upto }
+        costMs += await this.#sweep(range, TURN_SHARE, () => this.#sweepLate())
       }
     }
     return costMs
   }
 
   async #sweepLate(): Promise<void> {
-    for (const range of this.#options.lowWater.takeLate()) await this.#sweep(range, async () => {})
+    for (const range of this.#options.lowWater.takeLate()) {
+      await this.#sweep(range, LATE_SHARE, async () => {})
+    }
   }
 
-  async #sweep(range: ClassRange, beforeWindow: () => Promise<void>): Promise<number> {
+  async #sweep(range: ClassRange, share: number, beforeWindow: () => Promise<void>): Promise<number> {
     const { database, lowWater, onFound } = this.#options
     const { queue, priority, upto: end } = range
     let window = FIRST_WINDOW
@@ -87,16 +90,16 @@ class Sweeper {
       after = upto
       if (elapsedMs < WINDOW_MS / 2) window *= 2n
       else if (elapsedMs > WINDOW_MS && window > 1000n) window /= 2n
-      await this.#rest(elapsedMs)
+      await this.#rest(elapsedMs, share)
     }
     return totalMs
   }
 
   /** Sleeps as long as what was done since the last sleep asks for. */
-  async #rest(elapsedMs: number): Promise<void> {
+  async #rest(elapsedMs: number, share: number): Promise<void> {
     this.#sinceRestMs += elapsedMs
     if (this.#sinceRestMs < WINDOW_MS) return
-    const restMs = this.#sinceRestMs / SHARE
+    const restMs = this.#sinceRestMs / share
     this.#sinceRestMs = 0
     await sleep(restMs, this.#signal)
   }
