@@ -4,7 +4,7 @@ import { createPgDriver } from '../../src/adapters/pg.ts'
 import { PgConnection } from '../../src/adapters/pg-connection.ts'
 import { startPgListener } from '../../src/adapters/pg-listener.ts'
 import type { Driver } from '../../src/driver/driver.ts'
-import { createDatabase, type TestDatabase } from '../support/database.ts'
+import { createDatabase, openPool, type TestDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Proxy, startProxy } from '../support/proxy.ts'
 
@@ -231,7 +231,7 @@ describe("a user's own pool", () => {
   it('is used whatever parsers it has, and is not ended', async () => {
     const { database } = await open()
     const types = { getTypeParser: () => () => 'parsed' }
-    const pool = new pg.Pool({ connectionString: database.url, max: 3, types })
+    const pool = openPool({ connectionString: database.url, max: 3, types })
     cleanups.push(() => pool.end())
     pool.on('error', () => {})
     const driver = createPgDriver({ pool })

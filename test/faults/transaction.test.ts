@@ -1,7 +1,6 @@
-import { Pool } from 'pg'
 import { expect, it } from 'vitest'
 import { defineJob } from '../../src/index.ts'
-import { createDatabase } from '../support/database.ts'
+import { createDatabase, openPool } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { startProgram } from '../support/processes.ts'
 import { startProxy } from '../support/proxy.ts'
@@ -295,7 +294,7 @@ for (const [kind, max] of [
   it(`handlers that hold every connection of ${kind} pool for longer than a lease do not stop heartbeats`, async () => {
     const gate = new Gate()
     await using db = await createDatabase()
-    const pool = max === undefined ? undefined : new Pool({ connectionString: db.url, max })
+    const pool = max === undefined ? undefined : openPool({ connectionString: db.url, max })
     const job = defineJob({
       ...base,
       name: 'greedy',
@@ -328,7 +327,7 @@ for (const [kind, max] of [
 
 it("a worker takes nothing from a pool of the user's: with every client of it in use, jobs run and leases are kept", async () => {
   await using db = await createDatabase()
-  const pool = new Pool({ connectionString: db.url, max: 2 })
+  const pool = openPool({ connectionString: db.url, max: 2 })
   await using opened = appOn(db, { jobs: [mail], database: pool, leaseMs: 3000 })
   const worker = opened.app.worker()
   await worker.start()

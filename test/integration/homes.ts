@@ -1,13 +1,13 @@
 import type { PGlite } from '@electric-sql/pglite'
 import type { StandardSchemaV1 } from '@standard-schema/spec'
-import { Client, Pool } from 'pg'
+import { Client } from 'pg'
 import { describe } from 'vitest'
 import type { EffectName } from '../../src/effects/effect-name.ts'
 import { type App, type AppOptions, defineApp, type JobContext } from '../../src/index.ts'
 import { type AnyJob, defineJob, type Job } from '../../src/jobs/define-job.ts'
 import type { EnqueueAnswer, EnqueueOptions } from '../../src/jobs/enqueue-options.ts'
 import { openMigratedPglite, testsEmbedded } from '../support/backends.ts'
-import { createDatabase } from '../support/database.ts'
+import { createDatabase, openPool } from '../support/database.ts'
 import { withResolvers } from '../support/eventually.ts'
 
 /** A transaction that a test opened itself, on whichever back end. */
@@ -262,7 +262,7 @@ export function doorsOf(kind: 'pg' | 'pglite'): readonly Door[] {
     doors.push({
       name: 'tx of a pool client',
       async enqueue(home, job, input, options) {
-        const pool = new Pool({ connectionString: home.database as string, max: 1 })
+        const pool = openPool({ connectionString: home.database as string, max: 1 })
         const client = await pool.connect()
         try {
           return await inTransaction(

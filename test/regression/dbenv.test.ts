@@ -1,11 +1,11 @@
-import { Client, Pool } from 'pg'
+import { Client } from 'pg'
 import { describe, expect, it } from 'vitest'
 import { type App, type Durability, defineJob } from '../../src/index.ts'
 import { anything, appOver, enqueueBySql, note } from '../integration/homes.ts'
 import { keysRound } from '../integration/keys/round.ts'
 import { scriptsRound } from '../integration/scripts/round.ts'
 import { sequencesRound } from '../integration/sequences/round.ts'
-import { createDatabase, type TestDatabase } from '../support/database.ts'
+import { createDatabase, openPool, type TestDatabase } from '../support/database.ts'
 import { startProgram } from '../support/processes.ts'
 
 /** Database settings under which everything has to work just as it does without them. */
@@ -258,7 +258,7 @@ describe('under any settings of the database', () => {
     async (level) => {
       await using db = await createDatabase({ migrated: false })
       await db.sql(`alter database ${db.name} set default_transaction_isolation = '${level}'`)
-      const pool = new Pool({ connectionString: db.url, max: 10 })
+      const pool = openPool({ connectionString: db.url, max: 10 })
       pool.on('error', () => {})
       try {
         await wholeRound(pool, db, level)

@@ -1,8 +1,7 @@
-import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type App, defineApp } from '../../src/index.ts'
 import { describeEachApp, type EachApp } from '../integration/effects/each-app.ts'
-import { createDatabase, type TestDatabase } from '../support/database.ts'
+import { createDatabase, openPool, type TestDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { startProxy } from '../support/proxy.ts'
 
@@ -122,7 +121,7 @@ describe('a lock (PostgreSQL)', () => {
   afterAll(async () => await db.drop())
 
   it('released on any connection of a pool is free at once for another process (50)', async () => {
-    const pool = new Pool({ connectionString: db.url, max: 5 })
+    const pool = openPool({ connectionString: db.url, max: 5 })
     const app = defineApp({ name: 'one', database: pool, jobs: [] })
     const other = defineApp({ name: 'two', database: db.url, jobs: [] })
     for (let round = 0; round < 5; round += 1) {

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { Client, Pool } from 'pg'
+import { Client, Pool, type PoolConfig } from 'pg'
 import { inject } from 'vitest'
 import { createPgDriver } from '../../src/adapters/pg.ts'
 import { migrateAll, migrationsText } from './migrated.ts'
@@ -53,9 +53,7 @@ class Database implements TestDatabase {
     this.name = name
     this.#server = server
     this.url = withDatabase(server, name)
-    this.#pool = new Pool({ connectionString: this.url, max: 3, allowExitOnIdle: true })
-    // A test that ends sessions or the server ends these too; the next query opens new ones.
-    this.#pool.on('error', () => {})
+    this.#pool = openPool({ connectionString: this.url, max: 3, allowExitOnIdle: true })
   }
 
   async sql<R extends Record<string, unknown> = Record<string, unknown>>(
@@ -88,6 +86,16 @@ class Database implements TestDatabase {
     await this.#pool.end()
     await asAdmin(this.#server, (admin) => admin.query(`drop database if exists ${this.name} with (force)`))
   }
+}
+
+/**
+ * A pool for a test. Its connections may be ended under it, by the test or as the database is dropped while one still says
+ * its goodbye; the next query opens new ones. pg tells of that by an event, which ends the process where nobody listens.
+ */
+export function openPool(config: PoolConfig): Pool {
+  const pool = new Pool(config)
+  pool.on('error', () => {})
+  return pool
 }
 
 const templates = new Map<string, Promise<string>>()

@@ -2,9 +2,9 @@ import { sql } from 'drizzle-orm'
 import { drizzle as drizzlePg } from 'drizzle-orm/node-postgres'
 import { drizzle as drizzlePglite } from 'drizzle-orm/pglite'
 import { drizzle as drizzlePostgresJs } from 'drizzle-orm/postgres-js'
-import { Pool } from 'pg'
 import postgres from 'postgres'
 import { openMigratedPglite } from '../../support/backends.ts'
+import { openPool } from '../../support/database.ts'
 import { type OwnTransaction, onPostgres, type Subject } from './subject.ts'
 
 /** What the transactions of Drizzle's drivers have in common. */
@@ -16,7 +16,7 @@ interface DrizzleTransaction {
 const mistake = { says: /Drizzle database: .*db\.transaction/ }
 
 export const drizzleOnPg = onPostgres({ name: 'Drizzle on pg' }, async ({ url }) => {
-  const pool = new Pool({ connectionString: url })
+  const pool = openPool({ connectionString: url })
   const db = drizzlePg(pool)
   return {
     transaction: async (fn) => await db.transaction(async (tx) => await fn(ownOf(tx))),

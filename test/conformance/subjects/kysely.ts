@@ -6,13 +6,13 @@ import {
   PostgresDialect,
   type Transaction,
 } from 'kysely'
-import { Pool } from 'pg'
+import { openPool } from '../../support/database.ts'
 import { type OwnTransaction, onPostgres } from './subject.ts'
 
 type Tables = Record<string, never>
 
 function connect(url: string): Kysely<Tables> {
-  const dialect = new PostgresDialect({ pool: new Pool({ connectionString: url }) })
+  const dialect = new PostgresDialect({ pool: openPool({ connectionString: url }) })
   // Renames columns in every answer.
   return new Kysely<Tables>({ dialect, plugins: [new CamelCasePlugin({ upperCase: true })] })
 }

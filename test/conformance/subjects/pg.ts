@@ -1,9 +1,10 @@
-import { Client, Pool } from 'pg'
+import { Client } from 'pg'
 import { inTransaction } from '../../integration/homes.ts'
+import { openPool } from '../../support/database.ts'
 import { type OwnTransaction, onPostgres } from './subject.ts'
 
 export const pg = onPostgres({ name: 'pg' }, async ({ url }) => {
-  const pool = new Pool({ connectionString: url })
+  const pool = openPool({ connectionString: url })
   const idle = await pool.connect()
   return {
     async transaction(fn) {

@@ -1,8 +1,7 @@
-import { Pool } from 'pg'
 import { describe, it } from 'vitest'
 import { defineApp } from '../../../src/index.ts'
 import { hostile } from '../../conformance/subjects/postgres-js.ts'
-import { createDatabase } from '../../support/database.ts'
+import { createDatabase, openPool } from '../../support/database.ts'
 import { keysRound } from './round.ts'
 
 describe('keys give the same answers', () => {
@@ -18,7 +17,7 @@ describe('keys give the same answers', () => {
   it("over a pool of the user's own, at any isolation by default", async () => {
     await using db = await createDatabase()
     await db.sql(`alter database ${db.name} set default_transaction_isolation = 'serializable'`)
-    const pool = new Pool({ connectionString: db.url, max: 4 })
+    const pool = openPool({ connectionString: db.url, max: 4 })
     await using app = defineApp({ name: 'keys', database: pool, jobs: [] })
     await keysRound(app)
     await app.close()
