@@ -114,6 +114,15 @@ describe('LowWater', () => {
     expect(places(low)[0]).toEqual([40n, 60n])
   })
 
+  test('looks again where a job came back to while a look into that window was under way', () => {
+    const low = marked()
+    low.found(window(40n, 60n))
+    low.ranges(['q'])
+    low.found(window(44n, 45n))
+    low.saw('q', { taken: [], horizon: 500n }, QUIET, 0)
+    expect(places(low)[0]).toEqual([44n, 45n])
+  })
+
   test('needs no windows while it looks at everything', () => {
     const low = new LowWater()
     low.found(window(40n, 60n))
@@ -132,6 +141,9 @@ describe('LowWater', () => {
       [40n, 60n],
       [500n, LAST],
     ])
+    look(low, [])
+    low.found(window(50n, 70n))
+    expect(places(low)[1]).toEqual([40n, 70n])
     for (let at = 100n; at < 400n; at += 10n) low.found(window(at, at + 5n))
     expect(places(low)).toHaveLength(17)
   })

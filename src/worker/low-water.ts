@@ -101,9 +101,16 @@ export class LowWater {
   found(range: ClassRange): void {
     if (!this.#isMarked) return
     const ofClass = this.#windows.filter((window) => isOf(window, range.queue, range.priority))
-    const isKnown = ofClass.some((window) => window.after <= range.after && range.after < window.upto)
-    if (isKnown || ofClass.length >= MAX_WINDOWS) return
-    this.#windows = [...this.#windows, range].sort((a, b) => (a.after < b.after ? -1 : 1))
+    // A look under way may have passed the place before the job came there.
+    const known = ofClass.find(
+      (window) => window.after <= range.after && range.after < window.upto && !this.#asked.includes(window),
+    )
+    if (known !== undefined && range.upto <= known.upto) return
+    if (known === undefined && ofClass.length >= MAX_WINDOWS) return
+    const whole = known === undefined ? range : { ...range, after: known.after }
+    this.#windows = [...this.#windows.filter((window) => window !== known), whole].sort((a, b) =>
+      a.after < b.after ? -1 : 1,
+    )
   }
 
   /** What the look at {@link ranges} saw of `queue`, by `snapshot`; its answer came at `nowMs`. */
@@ -111,6 +118,7 @@ export class LowWater {
     this.#windows = this.#windows.flatMap((window) =>
       window.queue === queue && this.#asked.includes(window) ? leftOf(window, seen) : window,
     )
+    this.#asked = this.#asked.filter((window) => window.queue !== queue)
     const { taken, horizon } = seen
     const places = horizon === undefined ? taken : PRIORITIES.map((priority) => [priority, horizon] as const)
     for (const [priority, seq] of places) this.#sawClass(queue, priority, seq, snapshot, nowMs)
