@@ -123,6 +123,27 @@ describe('LowWater', () => {
     expect(places(low)[0]).toEqual([44n, 45n])
   })
 
+  test('comes by no place twice, though windows overlap, or reach beyond the mark', () => {
+    const low = marked()
+    low.found(window(40n, 60n))
+    low.found(window(30n, 45n))
+    low.found(window(490n, 510n))
+    low.found(window(600n, 700n))
+    expect(places(low)).toEqual([
+      [30n, 45n],
+      [45n, 60n],
+      [490n, 500n],
+      [500n, LAST],
+    ])
+    look(low, [[0, 50n]])
+    expect(places(low).slice(0, 2)).toEqual([
+      [50n, 60n],
+      [490n, 500n],
+    ])
+    look(low, [], true)
+    expect(places(low)).toEqual([[500n, LAST]])
+  })
+
   test('needs no windows while it looks at everything', () => {
     const low = new LowWater()
     low.found(window(40n, 60n))

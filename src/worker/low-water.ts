@@ -42,15 +42,15 @@ export interface Seen {
  * Two modes. *Plain*, the normal one: claims look at everything. *Marked*, while claims are measurably slow, or so
  * large that they leave dead entries faster than these are cleaned up: they start at a mark ({@link ClassMarks}).
  *
- * What is behind a mark for all that is the sweeper's to find: it goes where a transaction ended late
- * ({@link takeLate}), and in turns through everything, since a job may also come back to its old place. Where it saw a job it
- * says so ({@link found}), and claims look in that window too until a look finds no more there. The marks never
- * decide what may run, only where to look first.
+ * A job may be behind a mark for all that. Where jobs came back to their old places, a notification tells
+ * ({@link found}); the sweeper goes where a transaction ended late ({@link takeLate}), and in turns through everything, and tells
+ * too. Claims then look in that window until a look finds no more there. The marks never decide what may run, only
+ * where to look first.
  */
 export class LowWater {
   readonly #marks = new Map<string, ClassMarks>()
   readonly #late = new Map<string, ClassRange>()
-  /** Where the sweeper saw jobs, in the order of their places. */
+  /** Where jobs are behind marks, in the order of their places. */
   #windows: readonly ClassRange[] = []
   /** Those that the look under way was told of. */
   #asked: readonly ClassRange[] = []
@@ -78,10 +78,12 @@ export class LowWater {
     }
     this.#asked = this.#windows
     return queues.flatMap((queue) =>
-      PRIORITIES.flatMap((priority) => [
-        ...this.#windows.filter((window) => isOf(window, queue, priority)),
-        { queue, priority, after: this.behind(queue, priority), lastPriority: priority, upto: LAST },
-      ]),
+      PRIORITIES.flatMap((priority) => {
+        const mark = this.behind(queue, priority)
+        const windows = this.#windows.filter((window) => isOf(window, queue, priority))
+        const rest = { queue, priority, after: mark, lastPriority: priority, upto: LAST }
+        return [...withoutOverlaps(windows, mark), rest]
+      }),
     )
   }
 
@@ -158,6 +160,21 @@ export class LowWater {
       })
     }
   }
+}
+
+/**
+ * `windows`, which are in the order of their places, up to `end` and each without what the one before has: a claim that comes by a
+ * job twice would count it twice.
+ */
+function withoutOverlaps(windows: readonly ClassRange[], end: bigint): readonly ClassRange[] {
+  let from = 0n
+  return windows.flatMap((window) => {
+    const after = window.after > from ? window.after : from
+    const upto = window.upto < end ? window.upto : end
+    if (after >= upto) return []
+    from = upto
+    return [{ ...window, after, upto }]
+  })
 }
 
 /** What a look leaves to be looked at of a window. Looks go by priority, then by place, windows first. */

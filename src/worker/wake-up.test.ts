@@ -4,9 +4,12 @@ import type { Driver, ListenerEvents } from '../driver/driver.ts'
 import { LowWater } from './low-water.ts'
 import { WakeUp } from './wake-up.ts'
 
-/** A worker of the queue `q`, which notifications call `a1`, and where claims of it would look. */
+/** A worker that has marks at 500 of the queue `q`, which notifications call `a1`. */
 function setUp() {
   const lowWater = new LowWater()
+  for (let look = 0; look < 2; look += 1) {
+    lowWater.saw('q', { taken: [], horizon: 500n }, { xmin: 10n, xmax: 10n, running: [] }, 0)
+  }
   for (let claim = 0; claim < 3; claim += 1) lowWater.took(50, 10)
   const wakeUp = new WakeUp({
     queues: ['q'],
