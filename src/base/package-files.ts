@@ -1,7 +1,7 @@
 /** Folder of this package. This module lies two folders deep in it, as source and in `dist/chunks/`. */
 const root = new URL('../../', import.meta.url)
 
-/** True in our own tests, which run what is built from nothing. */
+/** True where the sources run as they are, as in our own tests; false in `dist/`. */
 export const isSource = import.meta.url.endsWith('.ts')
 
 /** A file that comes with the package, by its path from the package's folder. */

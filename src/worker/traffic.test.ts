@@ -25,17 +25,18 @@ function setUp(answers: Readonly<Record<string, () => RawRow>>) {
       },
     },
   }
+  const lowWater = new LowWater()
   const traffic = new Traffic({
     database,
     queues: ['q'],
     events: new EventHub(),
-    lowWater: new LowWater(),
+    lowWater,
     workerId: () => 1n,
     mayTakeSuspect: () => true,
     onSettled: () => {},
     onFinished: () => {},
   })
-  return { traffic, sent, database }
+  return { traffic, sent, database, lowWater }
 }
 
 const wants = { queues: ['q'], wanted: [100], free: [1] }
@@ -93,6 +94,30 @@ it('says that outcomes are recorded where only the claim after them failed', asy
     name: 'FailedAfterSettlingError',
     cause: { code: 'UNAVAILABLE' },
   })
+})
+
+it('tells what a look has seen: to the end where fewer came than were asked for, else as far as was taken', async () => {
+  const claimed = {
+    token: '7',
+    ids: '{1,2}',
+    names: '["a","a"]',
+    queues: null,
+    attempts: null,
+    inputs: '[1,2]',
+  }
+  const more = { max_attempts: '{20,20}', enqueued_ats: '{5,5}', extras: null, marks: '[[null,3,"47"]]' }
+  const { traffic, lowWater } = setUp({
+    claim_jobs: () => ({ ...claimed, ...more, horizon: '90', snapshot: '5:9:5,7', elapsed_ms: '1' }),
+  })
+  const seen = vi.spyOn(lowWater, 'saw')
+  await traffic.trade(undefined, { queues: ['q'], wanted: [2], free: [1] })
+  await traffic.trade(undefined, wants)
+
+  const snapshot = { xmin: 5n, xmax: 9n, running: [5n, 7n] }
+  expect(seen.mock.calls.map(([queue, what, by]) => [queue, what, by])).toEqual([
+    ['q', { taken: [[3, 47n]], horizon: undefined }, snapshot],
+    ['q', { taken: [[3, 47n]], horizon: 90n }, snapshot],
+  ])
 })
 
 it('asks nothing at its end unless an answer was lost', async () => {
