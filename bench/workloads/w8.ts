@@ -21,11 +21,17 @@ export const w8: Workload = {
   exclusions: 'Redis has no snapshots; Absurd is left out for time.',
   ratioOf: 'end / before',
   async run(bench, contender) {
-    return [await saturateUnderSnapshot(bench, contender)]
+    const held = await saturate(bench, contender, 'snapshot held')
+    // What the same load does to the same machine by itself. Ours only, for time.
+    return contender.name === 'holdfast' ? [held, await saturate(bench, contender, 'none held')] : [held]
   },
 }
 
-async function saturateUnderSnapshot(bench: Bench, contender: Contender): Promise<Sample> {
+async function saturate(
+  bench: Bench,
+  contender: Contender,
+  point: 'snapshot held' | 'none held',
+): Promise<Sample> {
   const { pinnedMs, beforeMs } = bench.scale
   const store = await bench.createStore(contender, 'latency')
   const [producer, worker] = await Promise.all([bench.startChild(store), bench.startChild(store)])
@@ -37,11 +43,11 @@ async function saturateUnderSnapshot(bench: Bench, contender: Contender): Promis
     await producer.ask('saturate', 0, BATCH, OUTSTANDING)
     await sleep(WARM_UP_MS)
     const before = await rateOver(worker, beforeMs)
-    const release = await bench.pinSnapshot(store)
+    const release = point === 'snapshot held' ? await bench.pinSnapshot(store) : undefined
     const windowMs = Math.min(beforeMs, pinnedMs / 3)
     await sleep(pinnedMs - windowMs)
     const end = await rateOver(worker, windowMs)
-    await release()
+    await release?.()
     const sent = await producer.ask('endSaturation')
     await waitForRuns([worker], sent.jobs)
     await worker.ask('stopWorker')
@@ -50,7 +56,7 @@ async function saturateUnderSnapshot(bench: Bench, contender: Contender): Promis
     ledger.checkComplete(contender.name, sent.jobs)
     checkCounts(contender.name, (await worker.ask('counts')).unfinished, 0)
     return {
-      point: `pinned for ${pinnedMs / 1_000} s`,
+      point,
       figures: {
         'jobs/s before': before.jobsPerSecond,
         'jobs/s at the end': end.jobsPerSecond,
