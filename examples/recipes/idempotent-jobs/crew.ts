@@ -49,19 +49,8 @@ export class Crew {
   }
 
   /** Stops one in the middle of its work on an invoice until that is over; it wakes, and goes on as if nothing had been. */
-  async stop({ suits, isOver }: StopOptions): Promise<void> {
-    const [member, jobId] = await this.#atWork(suits)
-    const { actor } = member
-    member.state = 'stopped'
-    actor.signal('SIGSTOP')
-    this.#options.say(`  ${actor.name} is stopped at its work on ${jobId}`)
-    while (!(await isOver(jobId))) await sleep(20)
-    this.#options.say(`  ${actor.name} is woken: others have done it`)
-    const isBack = Promise.any([actor.next('refused'), actor.next('works')])
-    actor.signal('SIGCONT')
-    // Not to be killed before it has done what it was stopped for. It may also find nothing left to do.
-    await isBack.catch(() => undefined)
-    if (member.state === 'stopped') member.state = 'up'
+  async stop(options: StopOptions): Promise<void> {
+    while (!this.isDone && !(await this.#stopOne(options)));
   }
 
   get isDone(): boolean {
@@ -98,14 +87,38 @@ export class Crew {
     return up.length === 0 ? undefined : this.#options.random.pick(up)
   }
 
-  /** One that has just begun with an invoice that suits. */
-  async #atWork(suits: (jobId: string) => boolean): Promise<readonly [Member, string]> {
-    for (;;) {
+  /** False if that one had done its work by the time it stood still. */
+  async #stopOne({ suits, isOver }: StopOptions): Promise<boolean> {
+    const [member, jobId] = await this.#atWork(suits)
+    if (member === undefined || jobId === undefined) return false
+    const { actor } = member
+    member.state = 'stopped'
+    actor.signal('SIGSTOP')
+    // What it sent before it stood still may be on its way.
+    await sleep(20)
+    const isTooLate = await isOver(jobId)
+    if (!isTooLate) {
+      this.#options.say(`  ${actor.name} is stopped at its work on ${jobId}`)
+      while (!(await isOver(jobId))) await sleep(20)
+      this.#options.say(`  ${actor.name} is woken: others have done it`)
+    }
+    const isBack = Promise.any([actor.next('refused'), actor.next('works')])
+    actor.signal('SIGCONT')
+    // Not to be killed before it has done what it was stopped for. It may also find nothing left to do.
+    await isBack.catch(() => undefined)
+    if (member.state === 'stopped') member.state = 'up'
+    return !isTooLate
+  }
+
+  /** One that has just begun with an invoice that suits; none if all have ended. */
+  async #atWork(suits: (jobId: string) => boolean): Promise<readonly [Member?, string?]> {
+    while (!this.isDone) {
       const member = this.#pick()
       const told = await member?.actor.next('works').catch(() => undefined)
       const jobId = String(told?.jobId)
       if (member?.state === 'up' && told !== undefined && suits(jobId)) return [member, jobId]
       await sleep(10)
     }
+    return []
   }
 }
