@@ -37,7 +37,8 @@ export default defineConfig({
         test: {
           ...common,
           name: 'unit',
-          include: ['src/**/*.test.ts', 'test/histories/**/*.test.ts'],
+          include: ['src/**/*.test.ts', 'test/histories/**/*.test.ts', 'bench/**/*.test.ts'],
+          exclude: ['**/node_modules/**'],
           testTimeout: 10_000,
         },
       },

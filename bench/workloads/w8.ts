@@ -10,6 +10,9 @@ import type { Sample, Workload } from './workload.ts'
 const BATCH = 500
 const OUTSTANDING = 3_000
 const WARM_UP_MS = 3_000
+const HELD = 'snapshot held'
+/** What the same load does to the same machine by itself. */
+const CONTROL = 'none held'
 /** Room for what the fastest contender enqueues in the longest run. */
 const CAPACITY = 32_000_000
 
@@ -20,18 +23,15 @@ export const w8: Workload = {
   more: ['raw', 'raw-no-hint', 'pg-boss'],
   exclusions: 'Redis has no snapshots; Absurd is left out for time.',
   ratioOf: 'end / before',
-  async run(bench, contender) {
-    const held = await saturate(bench, contender, 'snapshot held')
-    // What the same load does to the same machine by itself. Ours only, for time.
-    return contender.name === 'holdfast' ? [held, await saturate(bench, contender, 'none held')] : [held]
+  points: [HELD, CONTROL],
+  async run(bench, contender, point) {
+    // For time, only ours has the control.
+    if (point === CONTROL && contender.name !== 'holdfast') return []
+    return [await saturate(bench, contender, point)]
   },
 }
 
-async function saturate(
-  bench: Bench,
-  contender: Contender,
-  point: 'snapshot held' | 'none held',
-): Promise<Sample> {
+async function saturate(bench: Bench, contender: Contender, point: string): Promise<Sample> {
   const { pinnedMs, beforeMs } = bench.scale
   const store = await bench.createStore(contender, 'latency')
   const [producer, worker] = await Promise.all([bench.startChild(store), bench.startChild(store)])
@@ -43,7 +43,7 @@ async function saturate(
     await producer.ask('saturate', 0, BATCH, OUTSTANDING)
     await sleep(WARM_UP_MS)
     const before = await rateOver(worker, beforeMs)
-    const release = point === 'snapshot held' ? await bench.pinSnapshot(store) : undefined
+    const release = point === HELD ? await bench.pinSnapshot(store) : undefined
     const windowMs = Math.min(beforeMs, pinnedMs / 3)
     await sleep(pinnedMs - windowMs)
     const end = await rateOver(worker, windowMs)
