@@ -2,12 +2,13 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { endsOf } from './collect.ts'
 import { type FaultName, faults, paceOfFaults } from './faults.ts'
 import { machineMs } from './history-log.ts'
+import { haveHit } from './minima.ts'
 import { decideDoubts } from './operator.ts'
 import type { ChaosOptions } from './options.ts'
 import { seededRandom } from './random.ts'
 import type { Stage } from './stage.ts'
 
-/** Every kind of fault at its own pace, until the time is over and the last one has healed. */
+/** Every kind of fault at its own pace, until the time is over (or the patience, if one has hit too seldom) and the last one has healed. */
 export async function disturb(
   stage: Stage,
   options: ChaosOptions,
@@ -15,15 +16,19 @@ export async function disturb(
 ): Promise<void> {
   const untilMs = machineMs() + options.minutes * 60_000
   const pace = { ...paceOfFaults, ...options.pace }
-  const over = () => machineMs() >= untilMs
+  const over = () => {
+    const overdueMs = machineMs() - untilMs
+    return (
+      overdueMs >= 0 && (overdueMs >= (options.patienceMs ?? 0) || haveHit(stage.counts, options.minutes))
+    )
+  }
   const restartPauseMs = Math.min(pace.restart, (options.minutes * 60_000) / 3)
 
   const loops = (Object.keys(faults) as FaultName[]).map(async (name) => {
     const random = seededRandom(options.seed, name)
     const pauseMs = name === 'restart' ? restartPauseMs : pace[name]
     while (!over()) {
-      const waitMs = Math.min(pauseMs * (0.5 + random.next()), Math.max(0, untilMs - machineMs()))
-      await delay(waitMs)
+      await pause(pauseMs * (0.5 + random.next()), over)
       if (over()) return
       if (!stage.isUp) continue
       try {
@@ -50,8 +55,14 @@ export async function disturb(
 async function every(ms: number, over: () => boolean, act: () => unknown): Promise<void> {
   while (!over()) {
     await act()
-    for (let waited = 0; waited < ms && !over(); waited += 250) await delay(250)
+    await pause(ms, over)
   }
+}
+
+async function pause(ms: number, over: () => boolean): Promise<void> {
+  const untilMs = machineMs() + ms
+  for (let leftMs = ms; leftMs > 0 && !over(); leftMs = untilMs - machineMs())
+    await delay(Math.min(leftMs, 250))
 }
 
 /** A pill comes from the supervisor, so that its number is known: each ends its worker three times. */
@@ -66,5 +77,5 @@ async function poison(stage: Stage, { seed }: ChaosOptions): Promise<void> {
 
 function progressOf({ counts }: Stage, leftMs: number): string {
   const { kills, killsInHandler, killsAfterCall, pills, zombies, restarts, lostReplies, terminated } = counts
-  return `${Math.ceil(leftMs / 1000)} s left: ${killsInHandler}/${kills} kills in a handler, ${killsAfterCall} after a call, ${pills} pills, ${zombies} zombies, ${lostReplies} lost replies, ${terminated} sessions ended, ${restarts} restarts`
+  return `${Math.max(0, Math.ceil(leftMs / 1000))} s left: ${killsInHandler}/${kills} kills in a handler, ${killsAfterCall} after a call, ${pills} pills, ${zombies} zombies, ${lostReplies} lost replies, ${terminated} sessions ended, ${restarts} restarts`
 }

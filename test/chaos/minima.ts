@@ -1,13 +1,19 @@
 import type { FaultCounts } from './stage.ts'
 
-/** The least that has to hit in three minutes; scaled with the length of the run. */
-const MINIMA_OF_THREE_MINUTES = {
+/** Counted as they hit. */
+const FAULTS = {
   killsInHandler: 30,
   killsAfterCall: 20,
   zombies: 10,
   zombieWritesRefused: 10,
   lostReplies: 20,
   restarts: 3,
+} as const satisfies Partial<FaultCounts>
+
+/** The least that has to hit in three minutes; scaled with the length of the run. */
+const MINIMA_OF_THREE_MINUTES = {
+  ...FAULTS,
+  // Known when all is over.
   doubtsResolved: 20,
   commits: 100,
 } as const satisfies Partial<FaultCounts>
@@ -29,4 +35,10 @@ export function shortagesOf(counts: Readonly<FaultCounts>, minutes: number): rea
     const hit = counts[name as keyof FaultCounts]
     return hit < least ? [`${name}: ${hit}, at least ${least} must hit`] : []
   })
+}
+
+/** Whether each kind of fault has hit as often as it must in a run of `minutes`. */
+export function haveHit(counts: Readonly<FaultCounts>, minutes: number): boolean {
+  const least = leastOf(minutes)
+  return (Object.keys(FAULTS) as (keyof typeof FAULTS)[]).every((name) => counts[name] >= least[name])
 }

@@ -6,6 +6,8 @@ export interface ChaosOptions {
   readonly seed: number
   /** Statements of the library to break, for a negative control. */
   readonly edits?: readonly Edit[]
+  /** How much longer faults are made if one has not hit often enough by then, in milliseconds. Default: 0. */
+  readonly patienceMs?: number
   /** Longest time for the jobs to end once nothing is broken any more, in milliseconds. Default: 60,000. */
   readonly drainMs?: number
   /** Mean pauses between faults, in place of the usual ones. */
