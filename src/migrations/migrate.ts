@@ -92,9 +92,11 @@ export async function readVersion(
   schema: string,
   known = 0,
 ): Promise<SchemaVersion | undefined> {
+  // Not by to_regclass: a session that found nothing under a name keeps that to the end of its transaction.
   const [found] = await queryable.query(
-    `select (pg_catalog.to_regclass($1::text) is not null)::text as is_there`,
-    [`${quoteIdentifier(schema)}.migration`],
+    `select exists (select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+       where n.nspname = $1::text and c.relname = 'migration')::text as is_there`,
+    [schema],
     { repeatable: true, operation: 'read_version' },
   )
   return found?.['is_there'] === 'true' ? await readMigrated(queryable, schema, known) : undefined

@@ -1,9 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { createPgDriver } from '../../src/adapters/pg.ts'
 import { SchemaVersionError } from '../../src/index.ts'
-import { migrate, readMigrations, renderMigration, splitStatements } from '../../src/migrations/migrate.ts'
+import {
+  migrate,
+  readMigrations,
+  readVersion,
+  renderMigration,
+  splitStatements,
+} from '../../src/migrations/migrate.ts'
 import { appOver, note, openPgHome } from '../integration/homes.ts'
-import { createDatabase } from '../support/database.ts'
+import { createDatabase, type TestDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { startProgram } from '../support/processes.ts'
 
@@ -40,31 +46,80 @@ describe('migrating by eight processes at once', () => {
   }, 120_000)
 })
 
+/** Holds each migration up at its view, near its end, until the transaction of what it gives is over. */
+async function holdMigrations(db: TestDatabase) {
+  await db.sql(`create function public.hold() returns event_trigger language plpgsql as
+    $$ begin perform pg_catalog.pg_advisory_xact_lock(42); end $$`)
+  await db.sql(
+    `create event trigger hold on ddl_command_start when tag in ('CREATE VIEW') execute function public.hold()`,
+  )
+  const blocker = await db.connect()
+  await blocker.query('begin')
+  await blocker.query('select pg_advisory_xact_lock(42)')
+  return blocker
+}
+
+/** Backends that wait for a lock, once there are so many. Not asked by a transaction: pg_stat_activity stays as it was in one. */
+async function waitingBackends(db: TestDatabase, count: number) {
+  const waiting = `select pid from pg_stat_activity where datname = '${db.name}' and wait_event_type = 'Lock'`
+  return await eventually(
+    `${count} wait`,
+    async () => {
+      const rows = await db.sql<{ pid: number }>(waiting)
+      return rows.length === count && rows
+    },
+    { deadlineMs: 20_000 },
+  )
+}
+
+/**
+ * A session remembers that a name stood for nothing, and need not hear within a transaction that it stands for something now. So
+ * a migration that waited for another process's would have made its table again.
+ */
+it('a transaction that found no schema sees the one that another has made since', async () => {
+  await using db = await createDatabase({ migrated: false })
+  const driver = createPgDriver({ url: db.url })
+  try {
+    const versions = await driver.transaction(async (tx) => {
+      const before = await readVersion(tx, 'made')
+      await db.sql('create schema made')
+      await db.sql('create table made.migration as select 7 as version, false as breaking')
+      return [before?.version, (await readVersion(tx, 'made'))?.version]
+    })
+    expect(versions).toEqual([undefined, 7])
+  } finally {
+    await driver.close()
+  }
+})
+
+it('a migration that waited for another one’s applies nothing again', async () => {
+  await using db = await createDatabase({ migrated: false })
+  const drivers = [createPgDriver({ url: db.url }), createPgDriver({ url: db.url, maxConnections: 1 })]
+  try {
+    const blocker = await holdMigrations(db)
+    const running = drivers.map(async (driver, n) => {
+      if (n > 0) await waitingBackends(db, n)
+      return await migrate(driver, 'waited')
+    })
+    await waitingBackends(db, drivers.length)
+    await blocker.query('rollback')
+
+    const results = await Promise.all(running)
+    expect(results.map(({ version }) => version)).toEqual([newest, newest])
+    expect(results.flatMap(({ applied }) => applied)).toHaveLength(newest)
+  } finally {
+    await Promise.all(drivers.map(async (driver) => await driver.close()))
+  }
+}, 60_000)
+
 describe('a migration that is interrupted', () => {
   it('leaves nothing of it, and is finished by the next call', async () => {
     await using db = await createDatabase({ migrated: false })
     const driver = createPgDriver({ url: db.url })
-    const blocker = await db.connect()
     try {
-      // Holds the migration up at its view, near its end.
-      await db.sql(`create function public.hold() returns event_trigger language plpgsql as
-        $$ begin perform pg_catalog.pg_advisory_xact_lock(42); end $$`)
-      await db.sql(
-        `create event trigger hold on ddl_command_start when tag in ('CREATE VIEW') execute function public.hold()`,
-      )
-      await blocker.query('begin')
-      await blocker.query('select pg_advisory_xact_lock(42)')
+      const blocker = await holdMigrations(db)
       const interrupted = migrate(driver, 'held').catch((error: unknown) => error)
-      const waiting = `select pid from pg_stat_activity where datname = '${db.name}' and wait_event_type = 'Lock'`
-      const [backend] = await eventually(
-        'the migration waits',
-        async () => {
-          // Not by the blocker: inside a transaction pg_stat_activity stays as it was.
-          const rows = await db.sql<{ pid: number }>(waiting)
-          return rows.length > 0 && rows
-        },
-        { deadlineMs: 20_000 },
-      )
+      const [backend] = await waitingBackends(db, 1)
       await blocker.query('select pg_terminate_backend($1)', [backend?.pid])
       await blocker.query('rollback')
       expect(await db.sql(`select to_regclass('held.job') as job`)).toEqual([{ job: null }])
