@@ -25,7 +25,7 @@ it('a job whose worker is SIGKILLed runs elsewhere within lease + 5 s, as attemp
   const settings = JSON.stringify({ database: opened.db.url, leaseMs: 1000 })
   await using first = startProgram(program, { args: [settings] })
   await first.message('ready')
-  const { id } = await opened.app.enqueue(errand, { act: 'sleep', ms: 3000 })
+  const { id } = await opened.app.enqueue(errand, { act: 'stay' })
   await first.message('handling')
   const before = await opened.app.job(id).get()
   await using second = startProgram(program, { args: [settings] })

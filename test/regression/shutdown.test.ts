@@ -258,7 +258,7 @@ it('SIGTERM lets a process end its jobs, tells handlers that take too long, and 
   await using opened = await openApp({ jobs: [errand] })
   await using worker = startProgram(program, {
     args: [
-      JSON.stringify({ database: opened.db.url, leaseMs: 30_000, shutdownMs: 500, shutdownGraceMs: 500 }),
+      JSON.stringify({ database: opened.db.url, leaseMs: 30_000, shutdownMs: 1500, shutdownGraceMs: 500 }),
     ],
   })
   await worker.message('ready')
@@ -268,6 +268,7 @@ it('SIGTERM lets a process end its jobs, tells handlers that take too long, and 
   await worker.message('handling', { where: (m) => m['act'] === 'sleep' })
 
   worker.signal('SIGTERM')
+  await worker.message('stopping')
   const after = await opened.app.enqueue(errand, { act: 'return' })
   const exit = await worker.exited
 

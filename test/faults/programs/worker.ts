@@ -24,7 +24,8 @@ interface Settings {
 }
 
 interface Errand {
-  readonly act: 'return' | 'die' | 'block' | 'wait' | 'sleep' | 'ignore'
+  /** `stay`: the first attempt lasts until its process is killed, the next returns. */
+  readonly act: 'return' | 'die' | 'block' | 'wait' | 'sleep' | 'ignore' | 'stay'
   readonly ms?: number
 }
 
@@ -70,7 +71,7 @@ const errand = defineJob({
     if (act === 'die') process.kill(process.pid, 'SIGKILL')
     if (act === 'block') block(ms)
     if (act === 'sleep' || act === 'ignore') await tick(ms)
-    if (act === 'wait') await aborted(ctx.signal)
+    if (act === 'wait' || (act === 'stay' && attempt === 1)) await aborted(ctx.signal)
     if (act !== 'ignore') ctx.signal.throwIfAborted()
     tell('handled', { job: id, attempt })
     return { attempt }
@@ -119,7 +120,9 @@ for (const name of [
 const worker = app.worker({ endProcessWhenStuck: settings.endProcessWhenStuck ?? false })
 
 async function stop(): Promise<void> {
-  await app.close()
+  const closed = app.close()
+  tell('stopping')
+  await closed
   tell('stopped')
   process.stdin.destroy()
 }
