@@ -5,6 +5,9 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { nextEvent, type WaitOptions, withResolvers } from './eventually.ts'
 
+/** The start of a process is in it, which takes long where many start at once. */
+const DEADLINE_MS = 25_000
+
 /** A line that a program told its test: one JSON object, `kind` says which. */
 export interface ProgramMessage {
   readonly kind: string
@@ -126,7 +129,7 @@ class RunningProgram implements Program {
     const known = this.messages.find(wanted)
     if (known) return known
     if (this.#ended) throw this.#gone(kind, this.#ended)
-    const coming = nextEvent(this.events, 'message', { ...options, where: wanted })
+    const coming = nextEvent(this.events, 'message', { deadlineMs: DEADLINE_MS, ...options, where: wanted })
     const gone = this.exited.then((exit) => {
       throw this.#gone(kind, exit)
     })
