@@ -38,7 +38,6 @@ export default defineConfig({
           ...common,
           name: 'unit',
           include: ['src/**/*.test.ts', 'test/histories/**/*.test.ts', 'bench/**/*.test.ts'],
-          exclude: ['**/node_modules/**'],
           testTimeout: 10_000,
         },
       },

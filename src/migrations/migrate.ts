@@ -92,7 +92,7 @@ export async function readVersion(
   schema: string,
   known = 0,
 ): Promise<SchemaVersion | undefined> {
-  // Not by to_regclass: a session that found nothing under a name keeps that to the end of its transaction.
+  // Not by to_regclass: a session that found nothing under a name may keep that to the end of its transaction.
   const [found] = await queryable.query(
     `select exists (select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
        where n.nspname = $1::text and c.relname = 'migration')::text as is_there`,

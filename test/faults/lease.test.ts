@@ -230,8 +230,11 @@ it('a loop blocked past timeout and grace ends its process with a message, where
   expect(exit.signal).toBe('SIGKILL')
   expect(stuck.output).toContain('blocked the event loop past its timeout and grace')
   await using rescuer = startProgram(program, { args: [JSON.stringify({ ...settings, timeoutMs: 60_000 })] })
-  // By rescue, or because it was given up before the process ended.
+  // Its event of the rescue may come too late to be told: the job blocks this loop as well.
   expect(await rescuer.message('handling')).toMatchObject({ job: id, attempt: 2 })
+  expect(
+    await opened.db.sql('select attempt::int, ended::text from holdfast.attempt where job_id = $1', [id]),
+  ).toEqual([{ attempt: 1, ended: 'worker-lost' }])
 })
 
 it('a loop blocked past timeout and grace gives its leases up even when the process may live', async () => {
