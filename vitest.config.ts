@@ -16,8 +16,8 @@ function onServer(
         ...(name === 'integration' ? [TESTING] : []),
       ],
       globalSetup: [...before, 'test/support/global-setup.ts'],
-      testTimeout: 30_000,
-      hookTimeout: 60_000,
+      testTimeout: 90_000,
+      hookTimeout: 120_000,
     },
   }
 }
@@ -38,7 +38,7 @@ export default defineConfig({
           ...common,
           name: 'unit',
           include: ['src/**/*.test.ts', 'test/histories/**/*.test.ts', 'bench/**/*.test.ts'],
-          testTimeout: 10_000,
+          testTimeout: 30_000,
         },
       },
       onServer('support', ['test/support/*.test.ts']),

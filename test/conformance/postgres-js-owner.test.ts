@@ -33,7 +33,7 @@ describe('an application over an instance of postgres.js', () => {
 
     const { id } = await app.enqueue(note, { text: 'Zoë' })
 
-    expect(await app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({
+    expect(await app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({
       state: 'completed',
       result: { text: 'Zoë' },
     })
@@ -101,7 +101,7 @@ describe('an application over an instance of postgres.js', () => {
     const { id } = await home.app.enqueue(hold, 1)
     held.resolve()
 
-    expect(await home.app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed' })
+    expect(await home.app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
     for (const connection of taken) connection.release()
   })
 })

@@ -87,7 +87,7 @@ describe('the documents', () => {
     const checked = blocks.filter(isChecked)
     expect(checked.length).toBeGreaterThan(0)
     expect(compile(checked)).toEqual([])
-  }, 60_000)
+  })
 
   it('leave no TypeScript unchecked without a reason', () => {
     expect(blocks.filter(withoutReason).map(({ page, line }) => `${page}:${line}`)).toEqual([])
@@ -111,7 +111,7 @@ describe('the checks themselves', () => {
     const errors = compile(codeBlocks(page(text)).filter(isChecked))
     expect(errors).toHaveLength(1)
     expect(errors[0]).toMatch(/^docs\/x\.md:10: .*TS2322/)
-  }, 60_000)
+  })
 
   it('see blocks left out without a reason', () => {
     const left = (info: string, code: string) =>

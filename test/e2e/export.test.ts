@@ -18,7 +18,7 @@ const DEADLINE_MS = 60_000
 // The example and its workers import the package by its name.
 beforeAll(() => {
   if (!ensureBuilt()) throw new Error('the package does not build')
-}, 60_000)
+})
 
 /** A database with rows of a tenant, a folder for exports, and workers as a deployment has them. */
 class Place implements AsyncDisposable {
@@ -55,7 +55,7 @@ class Place implements AsyncDisposable {
     await eventually(
       `a worker that is up: ${worker.output}`,
       async () => (await this.#count('select count(*)::int as count from holdfast.worker')) > before,
-      { deadlineMs: 20_000 },
+      { deadlineMs: 45_000 },
     )
     return worker
   }

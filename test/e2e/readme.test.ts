@@ -10,7 +10,7 @@ import { startProgram } from '../support/processes.ts'
 // The README imports the package by its name.
 beforeAll(() => {
   if (!ensureBuilt()) throw new Error('the package does not build')
-}, 60_000)
+})
 
 /** What the README leaves to its reader. */
 const MAILER = `function connectMailer(): Mailer {
@@ -59,4 +59,4 @@ it("the README's first lines run as printed: an order confirmed in its transacti
   } finally {
     await fs.rm(folder, { recursive: true, force: true })
   }
-}, 60_000)
+})

@@ -12,7 +12,7 @@ const DEADLINE_MS = 120_000
 // The recipes import the package by its name.
 beforeAll(() => {
   if (!ensureBuilt()) throw new Error('the package does not build')
-}, 60_000)
+})
 
 interface Run {
   readonly code: number | null
@@ -142,7 +142,7 @@ describe("the guide's recipe of idempotent jobs runs as printed", () => {
   it('in TypeScript: one of five workers processes the invoice', async () => {
     const recipe = printed.find((code) => code.includes('app.locks.acquire'))
     expect(await runPrinted(recipe ?? 'throw')).toMatchObject({ processed: 1, status: 'completed' })
-  }, 60_000)
+  })
 
   it('as a script: one of five makes the transition', async () => {
     const recipe = printed.find((code) => code.includes('app.script'))
@@ -152,7 +152,7 @@ describe("the guide's recipe of idempotent jobs runs as printed", () => {
       ...Array.from({ length: 4 }, () => 'already-completed'),
       'completed',
     ])
-  }, 60_000)
+  })
 })
 
 function mainOf(name: string): string {

@@ -36,7 +36,7 @@ for (const [kind, open] of [
       gate.open()
 
       expect([first.status, second.status]).toEqual(['cancelling', 'cancelling'])
-      expect(await app.job(id).wait({ timeoutMs: 5000 })).toMatchObject({
+      expect(await app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({
         state: 'cancelled',
         result: null,
         attempts: 1,
@@ -62,7 +62,7 @@ for (const [kind, open] of [
     ]
     await app.worker().start()
     const other = await app.enqueue(job, null, { delayMs: 200 })
-    await app.job(other.id).wait({ timeoutMs: 5000 })
+    await app.job(other.id).wait({ timeoutMs: 20_000 })
 
     expect(answers).toEqual([{ status: 'cancelled' }, { status: 'cancelled' }])
     expect(unknown).toEqual({ status: 'not-found' })
@@ -92,7 +92,7 @@ it('a running handler is told of its cancel within a second', async () => {
 
   expect(performance.now() - fromMs).toBeLessThan(1000)
   expect(reasons[0]).toBeInstanceOf(JobCancelledError)
-  expect(await app.job(id).wait({ timeoutMs: 5000 })).toMatchObject({ state: 'cancelled' })
+  expect(await app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'cancelled' })
 })
 
 const errand = defineJob({
@@ -117,7 +117,7 @@ it('a handler in another process is told of its cancel within a second', async (
 
   expect(performance.now() - fromMs).toBeLessThan(1000)
   expect(told).toMatchObject({ job: id, reason: 'JobCancelledError' })
-  expect(await opened.app.job(id).wait({ timeoutMs: 5000 })).toMatchObject({
+  expect(await opened.app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({
     state: 'cancelled',
     attempts: 1,
   })
@@ -137,5 +137,5 @@ it('with notifications lost it is told within a heartbeat', async () => {
   await worker.message('aborted')
 
   expect(performance.now() - fromMs).toBeLessThan(1000 + 1000)
-  expect(await opened.app.job(id).wait({ timeoutMs: 5000 })).toMatchObject({ state: 'cancelled' })
+  expect(await opened.app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'cancelled' })
 })

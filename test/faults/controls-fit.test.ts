@@ -35,4 +35,4 @@ it('every negative control of the chaos run and of histories still fits the stat
   } finally {
     fs.rmSync(dir, { recursive: true, force: true })
   }
-}, 60_000)
+})

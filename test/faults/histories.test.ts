@@ -37,7 +37,7 @@ describe('on PGlite, many callers in one process', () => {
     await instance.close()
   })
 
-  it.each(workloadNames)('keep the promises of the workload %s', { timeout: 60_000 }, async (workload) => {
+  it.each(workloadNames)('keep the promises of the workload %s', { timeout: 120_000 }, async (workload) => {
     const report = await runInside([app], { seed: 1, seconds: 0.3, workloads: [workload] })
     expect(report.workloads.map(({ verdict }) => verdict)).toMatchObject([{ answer: 'valid' }])
   })
@@ -53,7 +53,7 @@ const inSuite: readonly ControlName[] = [
 ]
 
 describe('without what it rests on', () => {
-  it.each(inSuite)('%s, the history is invalid', { timeout: 60_000 }, async (name) => {
+  it.each(inSuite)('%s, the history is invalid', { timeout: 120_000 }, async (name) => {
     await using db = await createDatabase()
     const sql: RunSql = async (text, params) => await db.sql(text, params)
     const { finding, caught } = await runControl(name, { url: db.url, sql })

@@ -39,7 +39,7 @@ it('a job whose worker is SIGKILLed runs elsewhere within lease + 5 s, as attemp
   expect(handling).toMatchObject({ job: id, attempt: 2 })
   expect(before).toMatchObject({ state: 'executing', attempts: 1 })
   expect(before?.workerId).toEqual((await first.message('ready'))['workerId'])
-  expect(await opened.app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({
+  expect(await opened.app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({
     state: 'completed',
     attempts: 2,
   })
@@ -61,7 +61,7 @@ it('a job that kills its worker each time starts maxAttempts times, then is disc
   for (let life = 1; life <= 3; life += 1) {
     await using worker = startProgram(program, { args: [settings] })
     await eventually('it has killed this one too', async () => (await worker.exited).signal === 'SIGKILL', {
-      deadlineMs: 20_000,
+      deadlineMs: 45_000,
     })
     starts.push(...worker.messages.filter((m) => m.kind === 'handling' && m['act'] === 'die'))
     // The second crash in a row makes it wait: time moves by writing it.
@@ -92,7 +92,7 @@ it('a job that kills its worker each time starts maxAttempts times, then is disc
     { attempt: 2, ended: 'worker-lost' },
   ])
   expect((await app.job(neighbour?.id ?? '').get())?.state).toMatch(/completed|available/)
-}, 60_000)
+})
 
 it('a job of one attempt whose worker was killed is discarded with a reason, and never runs again', async () => {
   const errand = errandsOf()
@@ -125,7 +125,7 @@ it('a worker SIGSTOPped past its lease is refused when it wakes, its signal abor
   stopped.pause()
   await using other = startProgram(program, { args: [settings] })
   await other.message('handling')
-  expect(await app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({ result: { attempt: 2 } })
+  expect(await app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ result: { attempt: 2 } })
 
   stopped.resume()
 
@@ -178,7 +178,7 @@ it('a handler running five leases runs once: heartbeats keep it', async () => {
   await using second = startProgram(program, { args: [settings] })
   await second.message('ready')
 
-  expect(await opened.app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({
+  expect(await opened.app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({
     state: 'completed',
     attempts: 1,
   })
@@ -254,7 +254,7 @@ it('a loop blocked past timeout and grace gives its leases up even when the proc
 
   await stuck.message('lease.lost')
   expect(await stuck.message('write.refused')).toMatchObject({ jobId: id, attempt: 1 })
-  expect(await opened.app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({
+  expect(await opened.app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({
     state: 'completed',
     attempts: 2,
   })
@@ -288,7 +288,7 @@ it('heartbeats that fail for less than a lease cost nothing, and the process sur
   )
   gate.open()
 
-  expect(await app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed', attempts: 1 })
+  expect(await app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed', attempts: 1 })
   expect(events.of('lease.lost')).toEqual([])
 })
 
@@ -370,7 +370,7 @@ it('a lease that arrives after the end of its worker is taken back, though no wo
 
   await app.worker().start()
 
-  expect(await app.job(id).wait({ timeoutMs: 5000 })).toMatchObject({ state: 'completed', attempts: 2 })
+  expect(await app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed', attempts: 2 })
 })
 
 it('the row of one running job is deleted: the other four complete, and the worker goes on', async () => {
@@ -392,9 +392,9 @@ it('the row of one running job is deleted: the other four complete, and the work
 
   const others = ids.filter((_, index) => index !== 2)
   for (const { id } of others)
-    expect(await app.job(id).wait({ timeoutMs: 5000 })).toMatchObject({ state: 'completed' })
+    expect(await app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
   const next = await app.enqueue(job, null)
-  expect(await app.job(next.id).wait({ timeoutMs: 5000 })).toMatchObject({ state: 'completed' })
+  expect(await app.job(next.id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
   await eventually('no lease is left', async () => (await db.sql('select from holdfast.lease')).length === 0)
   expect(await app.job(ids[2]?.id ?? '').get()).toBeUndefined()
   expect(events.of('worker.error')).toEqual([])
@@ -411,7 +411,7 @@ it('a completion whose answer was lost is recorded once, and told as completed, 
   const { id } = await producer.app.enqueue(job, null)
   await hit
 
-  expect(await producer.app.job(id).wait({ timeoutMs: 5000 })).toMatchObject({
+  expect(await producer.app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({
     state: 'completed',
     attempts: 1,
   })

@@ -8,7 +8,7 @@ import { anything } from './handlers.ts'
 const base = { input: anything<unknown>(), idempotent: true } as const
 
 async function ends(app: App, id: string) {
-  return await app.job(id).wait({ timeoutMs: 10_000 })
+  return await app.job(id).wait({ timeoutMs: 20_000 })
 }
 
 for (const [kind, open] of [

@@ -43,7 +43,7 @@ const withoutLooks: readonly Edit[] = [
 it('without its looks, a worker that hears nothing starts nothing', async () => {
   expect(await play('starts without notifications', [])).toBe('completed')
   expect(await play('starts without notifications', withoutLooks)).toBe(null)
-}, 60_000)
+})
 
 it('without the nearest storable text, a result that JSON cannot hold keeps its job from completing', async () => {
   const asItIs: Edit = {
@@ -53,4 +53,4 @@ it('without the nearest storable text, a result that JSON cannot hold keeps its 
   }
   expect(await play('records what JSON cannot hold', [])).toBe('completed')
   expect(await play('records what JSON cannot hold', [asItIs])).not.toBe('completed')
-}, 60_000)
+})

@@ -18,7 +18,7 @@ it('a producer never runs handlers, and a worker process opens no listening sock
   })
   const ready = await worker.message('ready')
   const { id } = await opened.app.enqueue(job, { act: 'return' })
-  await opened.app.job(id).wait({ timeoutMs: 5000 })
+  await opened.app.job(id).wait({ timeoutMs: 20_000 })
 
   expect(ready['resources']).not.toContain('TCPServerWrap')
   expect(opened.events.of('attempt.started')).toEqual([])
@@ -46,7 +46,7 @@ it('a job that an older worker does not know is left, uncounted and reported, an
     reason: expect.stringContaining('does not know the job "newer"'),
   })
   expect(waiting).toMatchObject({ state: 'available', attempts: 0, reason: expect.stringContaining('newer') })
-  expect(await current.app.job(id).wait({ timeoutMs: 5000 })).toMatchObject({
+  expect(await current.app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({
     state: 'completed',
     attempts: 1,
   })
@@ -82,7 +82,7 @@ it('an input that the worker’s schema refuses is parked before the handler, un
   await two.app.worker().start()
 
   expect(waiting).toMatchObject({ state: 'available', attempts: 0 })
-  expect(await two.app.job(id).wait({ timeoutMs: 5000 })).toMatchObject({ state: 'completed', attempts: 1 })
+  expect(await two.app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed', attempts: 1 })
   expect(called).toEqual(['loose'])
 })
 
@@ -95,7 +95,7 @@ it('rows left in a queue that no worker serves any more are not lost: they wait,
   const { id } = await before.app.enqueue(moved, null)
   await after.app.worker().start()
   const next = await after.app.enqueue(now, null)
-  await after.app.job(next.id).wait({ timeoutMs: 5000 })
+  await after.app.job(next.id).wait({ timeoutMs: 20_000 })
   expect(await db.sql('select queue, state from holdfast.jobs where id = $1', [id])).toEqual([
     { queue: 'old', state: 'available' },
   ])
@@ -103,7 +103,7 @@ it('rows left in a queue that no worker serves any more are not lost: they wait,
   await using drain = appOn(db, { jobs: [now], queues: { new: {}, old: {} } })
   await drain.app.worker({ queues: ['old'] }).start()
 
-  expect(await before.app.job(id).wait({ timeoutMs: 5000 })).toMatchObject({ state: 'completed' })
+  expect(await before.app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
 })
 
 it('two applications in one process keep their handlers apart', async () => {
@@ -115,9 +115,9 @@ it('two applications in one process keep their handlers apart', async () => {
   await one.app.worker().start()
   await two.app.worker().start()
   const first = await one.app.enqueue(a, null)
-  await one.app.job(first.id).wait({ timeoutMs: 5000 })
+  await one.app.job(first.id).wait({ timeoutMs: 20_000 })
   const second = await two.app.enqueue(b, null)
-  await two.app.job(second.id).wait({ timeoutMs: 5000 })
+  await two.app.job(second.id).wait({ timeoutMs: 20_000 })
 
   expect(ran).toEqual(['a', 'b'])
 })
@@ -162,7 +162,7 @@ it('a worker limited to one queue claims only that', async () => {
   const left = await app.enqueue(b, null)
   const ran = await app.enqueue(a, null)
 
-  await app.job(ran.id).wait({ timeoutMs: 5000 })
+  await app.job(ran.id).wait({ timeoutMs: 20_000 })
 
   expect(await app.job(left.id).get()).toMatchObject({ state: 'available', attempts: 0 })
 })

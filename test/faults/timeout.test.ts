@@ -32,7 +32,7 @@ for (const [kind, open] of [
 
     const { id } = await app.enqueue(job, null)
 
-    expect(await app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({
+    expect(await app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({
       state: 'discarded',
       attempts: 2,
       reason: 'no attempts left',
@@ -62,7 +62,7 @@ it('a handler that succeeds after its timeout but within the grace has completed
 
   const { id } = await app.enqueue(job, null)
 
-  expect(await app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({
+  expect(await app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({
     state: 'completed',
     result: 'did it',
     attempts: 1,
@@ -95,7 +95,7 @@ it('a handler that ignores its timeout past the grace fails one attempt; its lat
   await app.worker().start()
   const { id } = await app.enqueue(job, null)
 
-  const end = await app.job(id).wait({ timeoutMs: 10_000 })
+  const end = await app.job(id).wait({ timeoutMs: 20_000 })
   await eventually('the first handler has returned too', () => ended.includes(1))
 
   expect(end).toMatchObject({ state: 'completed', result: 2, attempts: 2 })
@@ -124,8 +124,11 @@ it('a handler that never returns after the abort frees its slot and its lease at
   const stuck = await app.enqueue(job, null)
   const next = await app.enqueue(quick, null)
 
-  expect(await app.job(next.id).wait({ timeoutMs: 5000 })).toMatchObject({ state: 'completed' })
-  expect(await app.job(stuck.id).wait({ timeoutMs: 5000 })).toMatchObject({ state: 'discarded', attempts: 1 })
+  expect(await app.job(next.id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
+  expect(await app.job(stuck.id).wait({ timeoutMs: 20_000 })).toMatchObject({
+    state: 'discarded',
+    attempts: 1,
+  })
   expect(worker.running).toBe(0)
   expect(await db.sql('select from holdfast.lease')).toEqual([])
 })
@@ -149,7 +152,7 @@ it('the signal passed to an API that takes one aborts the call', async () => {
   await opened.app.worker().start()
   const { id } = await opened.app.enqueue(job, null)
 
-  expect(await opened.app.job(id).wait({ timeoutMs: 5000 })).toMatchObject({ state: 'discarded' })
+  expect(await opened.app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'discarded' })
   await eventually('the provider saw the call end', () => calls.join() === 'came,closed')
   server.closeAllConnections()
   server.close()
@@ -178,7 +181,7 @@ it('a timeout of 24 days and a grace do not fire at once', async () => {
   await new Promise((resolve) => setTimeout(resolve, 50))
   gate.open()
 
-  expect(await opened.app.job(id).wait({ timeoutMs: 5000 })).toMatchObject({ state: 'completed' })
+  expect(await opened.app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
   expect(reasons).toEqual([])
   expect(warnings).toEqual([])
   process.off('warning', onWarning)

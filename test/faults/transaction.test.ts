@@ -39,7 +39,7 @@ it('a process SIGKILLed right after its commit leaves the order confirmed and on
     { name: 'mail', state: 'available' },
   ])
   await app.worker().start()
-  expect(await app.job(String(id)).wait({ timeoutMs: 5000 })).toMatchObject({
+  expect(await app.job(String(id)).wait({ timeoutMs: 20_000 })).toMatchObject({
     state: 'completed',
     attempts: 1,
   })
@@ -130,7 +130,7 @@ it('a committed job without a worker is listed as waiting and runs when one star
 
   expect(await app.job(id).get()).toMatchObject({ state: 'available', attempts: 0 })
   await app.worker().start()
-  expect(await app.job(id).wait({ timeoutMs: 5000 })).toMatchObject({ state: 'completed' })
+  expect(await app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
 })
 
 it('a business transaction left open after its enqueue makes nobody wait', async () => {
@@ -160,7 +160,7 @@ it('a business transaction left open after its enqueue makes nobody wait', async
     ),
   ).toEqual([])
   await open.query('commit')
-  expect(await app.job(held.id).wait({ timeoutMs: 6000 })).toMatchObject({ state: 'completed' })
+  expect(await app.job(held.id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
 })
 
 it('while a handler waits for a provider its worker holds no transaction open', async () => {
@@ -206,7 +206,7 @@ it('a completion that cannot be recorded leaves the job uncompleted: another att
   gate.open()
   await other.app.worker().start()
 
-  expect(await other.app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({
+  expect(await other.app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({
     state: 'completed',
     attempts: 2,
   })
@@ -233,7 +233,7 @@ it('enqueue, claim and end of a job are facts of their own, and executing never 
   await eventually('it runs', () => gate.waiting === 1)
   const executing = await app.job(id).get()
   gate.open()
-  await app.job(id).wait({ timeoutMs: 5000 })
+  await app.job(id).wait({ timeoutMs: 20_000 })
   const ended = await app.job(id).get()
 
   expect(waiting).toMatchObject({ state: 'available', workerId: null, fencingToken: null, finishedAt: null })
@@ -268,11 +268,7 @@ it('pool of 2, concurrency 20, 100 jobs that each enqueue a child in a transacti
   await app.worker().start()
   await app.enqueueMany(Array.from({ length: 100 }, () => ({ job: parent, input: null })))
 
-  await eventually(
-    'all are done',
-    async () => (await db.sql('select from holdfast.outcome')).length === 200,
-    { deadlineMs: 25_000 },
-  )
+  await eventually('all are done', async () => (await db.sql('select from holdfast.outcome')).length === 200)
 
   expect(
     await db.sql('select name, count(*)::int as n from holdfast.job group by name order by name'),
@@ -285,7 +281,7 @@ it('pool of 2, concurrency 20, 100 jobs that each enqueue a child in a transacti
   ])
   expect(events.of('lease.lost')).toEqual([])
   expect(events.of('jobs.rescued')).toEqual([])
-}, 40_000)
+})
 
 for (const [kind, max] of [
   ["the library's", undefined],
@@ -351,4 +347,4 @@ it("a worker takes nothing from a pool of the user's: with every client of it in
   }
   await opened.app.close()
   await pool.end()
-}, 30_000)
+})

@@ -29,7 +29,7 @@ test('a second attempt finds the checkpoint of the first, also where resources a
 
   const { id } = await app.enqueue(job, {})
   expect(await app.job(id).get()).toMatchObject({ progress: undefined })
-  await app.job(id).wait({ timeoutMs: 10_000 })
+  await app.job(id).wait({ timeoutMs: 20_000 })
 
   expect(found).toEqual([undefined, { page: 1 }])
   expect(await app.job(id).get()).toMatchObject({

@@ -6,7 +6,7 @@ let project: CliProject
 
 beforeAll(() => {
   project = new CliProject()
-}, 60_000)
+})
 afterAll(async () => await project[Symbol.asyncDispose]())
 
 async function withJobs(): Promise<TestDatabase> {

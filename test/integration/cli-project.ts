@@ -95,7 +95,9 @@ export class CliProject {
       output: () => stdout + stderr,
       async says(text) {
         await eventually(`the command says "${text}"`, () => (stdout + stderr).includes(text), {
-          deadlineMs: 20_000,
+          deadlineMs: 45_000,
+        }).catch((late: Error) => {
+          throw new Error(`${late.message}; it has said:\n${stdout}${stderr}`, { cause: late })
         })
       },
       signal: (signal) => void child.kill(signal),

@@ -11,7 +11,7 @@ let db: TestDatabase
 beforeAll(async () => {
   project = new CliProject()
   db = await createDatabase()
-}, 60_000)
+})
 afterAll(async () => {
   await project[Symbol.asyncDispose]()
   await db.drop()
@@ -122,7 +122,7 @@ describe('holdfast shell with piped input', () => {
     expect(stderr).toBe('')
     expect(withoutTimes(stdout)).toEqual(ANSWERS)
     expect(code).toBe(0)
-  }, 60_000)
+  })
 
   it("uses the app's database, a folder too", async () => {
     project.write(
@@ -132,7 +132,7 @@ describe('holdfast shell with piped input', () => {
     expect((await project.run(['migrate'])).code).toBe(0)
     const { stdout } = await project.run(['shell'], { input: 'lock a\nset k "v"\nget k\n' })
     expect(stdout).toBe('f1 locked\nr0 set\nr0 v\n')
-  }, 60_000)
+  })
 
   it('ends at the first error with exit code 1 and the place, or goes on and ends with 1', async () => {
     const input = 'set a 1\nset b ~\nset c 3\nlokc x\n'

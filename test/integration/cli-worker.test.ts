@@ -11,7 +11,7 @@ let project: CliProject
 beforeAll(() => {
   project = new CliProject()
   project.write('app.ts', appText)
-}, 60_000)
+})
 afterAll(async () => await project[Symbol.asyncDispose]())
 
 async function migrated(): Promise<TestDatabase> {
@@ -70,7 +70,7 @@ function listeningSockets(pid: number): readonly string[] {
   return listening.filter((socket) => own.has(socket))
 }
 
-describe('holdfast worker', { timeout: 60_000 }, () => {
+describe('holdfast worker', () => {
   it('runs jobs, listens on no socket, logs JSON lines, and exits with 0 at SIGTERM when its jobs have ended', async () => {
     await using db = await migrated()
     const id = await enqueue(db, { wait: 1500, n: 7 })
@@ -252,7 +252,7 @@ describe('holdfast worker', { timeout: 60_000 }, () => {
       expect((await project.run(['jobs', ...args], { env })).code).toBe(0)
       await reaches(db, id, 'completed')
     }
-  }, 90_000)
+  })
 
   it('starts nothing of a paused queue, also after a restart, until it is resumed', async () => {
     await using db = await migrated()
@@ -271,7 +271,7 @@ describe('holdfast worker', { timeout: 60_000 }, () => {
   })
 })
 
-describe('holdfast on the embedded database', { timeout: 60_000 }, () => {
+describe('holdfast on the embedded database', () => {
   it('migrates, runs and shows jobs, one process at a time', async () => {
     const id = 'pglite:./embedded'
     expect(await project.run(['migrate', '--database', id])).toMatchObject({ code: 0, stderr: '' })
@@ -288,7 +288,7 @@ describe('holdfast on the embedded database', { timeout: 60_000 }, () => {
   })
 })
 
-describe('holdfast dev', { timeout: 60_000 }, () => {
+describe('holdfast dev', () => {
   it('migrates and works on the embedded database, starts anew when a file changes, and ends at SIGINT', async () => {
     const producer = `
 import app, { work } from './app.ts'
@@ -311,5 +311,5 @@ export default app
     expect(fs.existsSync(path.join(project.folder, '.holdfast'))).toBe(true)
     const left = execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })
     expect(left).not.toContain(file)
-  }, 90_000)
+  })
 })

@@ -10,7 +10,7 @@ let project: CliProject
 beforeAll(() => {
   project = new CliProject()
   project.write('app.ts', appText)
-}, 60_000)
+})
 afterAll(async () => await project[Symbol.asyncDispose]())
 
 /** The command on a database alone, without an app file. */
@@ -98,7 +98,7 @@ describe('holdfast', () => {
         expect.stringMatching(/^error: /),
       ])
     }
-  }, 60_000)
+  })
 
   it('never prints a password, however the address is spelled', async () => {
     const spellings = [
@@ -125,7 +125,7 @@ describe('holdfast', () => {
       expect(stdout + stderr).not.toContain('S3cret')
       expect(stderr).toMatch(/^error: /)
     }
-  }, 90_000)
+  })
 
   it('refuses an unreachable host and a mistyped folder, and makes nothing there', async () => {
     const unreachable = await project.run(['status', '--database', 'postgres://u@127.0.0.1:1/x'])
@@ -325,5 +325,5 @@ describe('holdfast', () => {
     await second.says('running jobs may end')
     second.signal('SIGTERM')
     await second.ended
-  }, 60_000)
+  })
 })

@@ -18,7 +18,7 @@ describeEachHome('the context of a job', ({ kind, open }) => {
 
     for (const context of [ada, undefined, null]) {
       const { id } = await door.enqueue(home, look, 1, { context })
-      await home.app.job(id).wait({ timeoutMs: 10_000 })
+      await home.app.job(id).wait({ timeoutMs: 20_000 })
     }
 
     expect(seen).toEqual([ada, {}, {}])
@@ -52,11 +52,11 @@ describeEachHome('the context of a job', ({ kind, open }) => {
     })
     const { id } = await home.app.enqueue(parent, null, { context: ada })
     await home.work()
-    await home.app.job(id).wait({ timeoutMs: 10_000 })
+    await home.app.job(id).wait({ timeoutMs: 20_000 })
     for (const row of await home.sql<{ id: string }>(
       "select id::text from holdfast.job where name = 'child'",
     ))
-      await home.app.job(row.id).wait({ timeoutMs: 10_000 })
+      await home.app.job(row.id).wait({ timeoutMs: 20_000 })
 
     expect(Object.fromEntries(seen)).toEqual({ heir: ada, other: { actor: 'bob' }, none: {} })
     expect(lines).toEqual([expect.objectContaining({ jobName: 'parent', context: ada })])
@@ -110,7 +110,7 @@ describeEachHome('authorize', ({ open }) => {
     const names = Object.keys(decisions)
     const answers = await home.app.enqueueMany(names.map((as) => ({ job, input: as, context: { as } })))
     const ends = await Promise.all(
-      answers.map(async ({ id }) => await home.app.job(id).wait({ timeoutMs: 10_000 })),
+      answers.map(async ({ id }) => await home.app.job(id).wait({ timeoutMs: 20_000 })),
     )
 
     expect(ran).toEqual(['runs'])

@@ -321,7 +321,7 @@ describeEachHome('enqueue', ({ open }) => {
     expect(await row(home, later.id)).toMatchObject([{ state: 'scheduled' }])
     await home.work()
     for (const { id } of [past, zero, soon]) {
-      expect(await home.app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed' })
+      expect(await home.app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
     }
     expect(await row(home, later.id)).toMatchObject([{ state: 'scheduled' }])
   })
@@ -342,7 +342,7 @@ describeEachHome('enqueue', ({ open }) => {
     await home.work()
 
     const { id } = await home.app.enqueue(twice, null)
-    const end = await home.app.job(id).wait({ timeoutMs: 10_000 })
+    const end = await home.app.job(id).wait({ timeoutMs: 20_000 })
 
     expect(end).toMatchObject({ state: 'completed', attempts: 2 })
     expect(seen).toMatchObject([
@@ -399,7 +399,7 @@ describeEachHome('enqueueing by SQL', ({ open }) => {
     })
 
     await expect(undone).rejects.toThrow('changed my mind')
-    expect(await home.app.job(kept.id).wait({ timeoutMs: 10_000 })).toMatchObject({
+    expect(await home.app.job(kept.id).wait({ timeoutMs: 20_000 })).toMatchObject({
       state: 'completed',
       result: [1, { a: 2 }],
     })
@@ -484,7 +484,7 @@ describeEachHome('a job', ({ open }) => {
     expect(executing?.fencingToken).toMatch(/^\d+$/)
 
     release()
-    expect(await home.app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({
+    expect(await home.app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({
       state: 'completed',
       attempts: 1,
     })
@@ -519,7 +519,7 @@ describeEachHome('a job', ({ open }) => {
       throw new Error('failed afterwards')
     })
     await expect(failed).rejects.toThrow('failed afterwards')
-    expect(await home.app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed' })
+    expect(await home.app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
   })
 })
 
@@ -583,7 +583,7 @@ describeEachHome('a changed declaration', ({ open }) => {
     const release = appOver(home.database, { jobs: [after] })
     try {
       await release.worker().start()
-      expect(await release.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed' })
+      expect(await release.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
     } finally {
       await release.close()
     }

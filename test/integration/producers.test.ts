@@ -225,7 +225,7 @@ describeEachHome('a handler', ({ open }) => {
     await using home = await open({ jobs: [send, limited] })
     await home.work()
     const { id } = await home.app.enqueue(limited, null)
-    await home.app.job(id).wait({ timeoutMs: 10_000 })
+    await home.app.job(id).wait({ timeoutMs: 20_000 })
 
     expect(caught).toEqual([
       expect.objectContaining({

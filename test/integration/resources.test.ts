@@ -44,13 +44,13 @@ describeEachHome('a resource', ({ open }) => {
     const worker = home.app.worker()
     await worker.start()
     const first = await home.app.enqueue(plain, null)
-    await home.app.job(first.id).wait({ timeoutMs: 10_000 })
+    await home.app.job(first.id).wait({ timeoutMs: 20_000 })
     expect(empty).toEqual([{}, true])
     expect(log).toEqual([])
 
     const jobs = await home.app.enqueueMany(['a', 'b', 'c'].map((input) => ({ job: send, input })))
     for (const { id } of jobs)
-      expect(await home.app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed' })
+      expect(await home.app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
     await worker.stop()
 
     expect(log.toSorted()).toEqual(['created', 'freed', 'sent to a', 'sent to b', 'sent to c'])
@@ -71,7 +71,7 @@ describeEachHome('a resource', ({ open }) => {
 
     const { id } = await home.app.enqueue(send, 'a')
 
-    expect(await home.app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({
+    expect(await home.app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({
       state: 'completed',
       attempts: 2,
     })
@@ -89,7 +89,7 @@ describeEachHome('a resource', ({ open }) => {
     await using home = await open({ jobs: [send], resources: { mailer: fake } })
     await home.work()
     const { id } = await home.app.enqueue(send, 'a')
-    await home.app.job(id).wait({ timeoutMs: 10_000 })
+    await home.app.job(id).wait({ timeoutMs: 20_000 })
     expect([log, sent]).toEqual([[], ['a']])
   })
 
@@ -116,7 +116,7 @@ describeEachHome('a resource', ({ open }) => {
     const worker = home.app.worker()
     await worker.start()
     const { id } = await home.app.enqueue(job, null)
-    await home.app.job(id).wait({ timeoutMs: 10_000 })
+    await home.app.job(id).wait({ timeoutMs: 20_000 })
 
     await worker.stop()
 

@@ -80,7 +80,7 @@ describeEachHome('an enqueue in a transaction', ({ kind, open }) => {
     await Promise.all([expect(own).rejects.toBe(thrown), expect(ours).rejects.toBe(thrown)])
     const after = await home.app.enqueue(send, 'after', { uniqueKey: 'k', idempotencyKey: 'i' })
     expect(after.status).toBe('created')
-    await home.app.job(after.id).wait({ timeoutMs: 10_000 })
+    await home.app.job(after.id).wait({ timeoutMs: 20_000 })
 
     expect(called).toEqual(['after'])
     expect(await home.count()).toBe(1)
@@ -237,7 +237,7 @@ describe('with several connections', () => {
       // Jobs of others pass it by, twice: the worker looks at the queue in which it will be.
       for (let round = 0; round < 2; round += 1) {
         const other = await home.app.enqueue(note, round)
-        expect(await home.app.job(other.id).wait({ timeoutMs: 5000 })).toMatchObject({ state: 'completed' })
+        expect(await home.app.job(other.id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
       }
       expect(await home.app.job(id).get()).toBeUndefined()
       expect(await home.app.job(bySql.id).get()).toBeUndefined()
@@ -246,7 +246,7 @@ describe('with several connections', () => {
       await client.query('begin')
       const again = await home.app.enqueue(note, 'held', { tx: client })
       await client.query('commit')
-      expect(await home.app.job(again.id).wait({ timeoutMs: 5000 })).toMatchObject({ state: 'completed' })
+      expect(await home.app.job(again.id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
       expect(await home.app.job(id).get()).toBeUndefined()
     } finally {
       await client.end()
@@ -354,7 +354,7 @@ describe('with several connections', () => {
           home.app.enqueue(note, rounds, { uniqueKey: `theirs-${rounds}` }),
           home.app.enqueue(note, rounds),
         ])
-        await Promise.all([a, b].map(async ({ id }) => await home.app.job(id).wait({ timeoutMs: 5000 })))
+        await Promise.all([a, b].map(async ({ id }) => await home.app.job(id).wait({ timeoutMs: 20_000 })))
         slowest = Math.max(slowest, performance.now() - before)
         rounds += 1
       }
@@ -415,7 +415,7 @@ describe('with several connections', () => {
     if (expected === 1) {
       expect(await home.app.job(String(id)).get()).toMatchObject({ state: 'available', attempts: 0 })
       await home.work()
-      expect(await home.app.job(String(id)).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed' })
+      expect(await home.app.job(String(id)).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
     }
   })
 
@@ -432,7 +432,7 @@ describe('with several connections', () => {
 
       const again = await producer.enqueue(note, 'once', { idempotencyKey: 'order-1' })
       await home.work()
-      expect(await home.app.job(again.id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed' })
+      expect(await home.app.job(again.id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
       const later = await producer.enqueue(note, 'once', { idempotencyKey: 'order-1' })
 
       expect(again.status).toBe('created')
@@ -481,7 +481,7 @@ describe('with several connections', () => {
     const later = appOver(home.url)
     try {
       await later.worker().start()
-      expect(await later.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed' })
+      expect(await later.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
     } finally {
       await later.close()
     }

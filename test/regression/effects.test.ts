@@ -127,7 +127,7 @@ describeEachApp("a transaction of a handler's", ({ open }) => {
     await using opened = await open({ jobs: [calls] })
     const { id } = await opened.app.enqueue(calls, null)
 
-    expect(await opened.app.job(id).wait({ timeoutMs: 5000 })).toMatchObject({ result: 'works' })
+    expect(await opened.app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ result: 'works' })
     expect(codes).toEqual(Array.from({ length: 6 }, () => 'OUTSIDE_TRANSACTION'))
   })
 })

@@ -152,5 +152,5 @@ describe('a watcher of keys', () => {
       ['set', 'w/3'],
       ['deleted', 'w/1'],
     ])
-  }, 30_000)
+  })
 })

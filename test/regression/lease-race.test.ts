@@ -77,7 +77,7 @@ it('of a completion and a rescue at the same time exactly one wins, 200 times', 
   }
   expect(await places(steps)).toEqual(completed === 0 ? [] : [{ jobs: completed, n: 1 }])
   expect(await db.sql('select from holdfast.lease')).toEqual([])
-}, 60_000)
+})
 
 it('a rescue passes over a lease that a completion holds, and finds nothing to take back afterwards', async () => {
   await using steps = await openSteps()
@@ -222,7 +222,7 @@ it('10,000 expired leases are taken back in transactions of at most 25 leases, w
   expect(transactions).toBeGreaterThanOrEqual(400)
   expect(await places(steps)).toEqual([{ jobs: 10_000, n: 1 }])
   expect(await db.sql('select from holdfast.lease')).toEqual([])
-}, 60_000)
+})
 
 it('cancel against completion is decided once, 100 times, and a cancelled job is never retried', async () => {
   await using steps = await openSteps()
@@ -253,7 +253,7 @@ it('cancel against completion is decided once, 100 times, and a cancelled job is
   }
   expect(await places(steps)).toEqual([{ jobs: 100, n: 1 }])
   expect(await db.sql('select from holdfast.lease')).toEqual([])
-}, 60_000)
+})
 
 it('20 jobs and 20 claimers at once: every job has one owner, attempt 1 and a deadline', async () => {
   await using steps = await openSteps()

@@ -115,7 +115,7 @@ describeEachHome('a number at enqueue', ({ kind, open }) => {
       }
       for (const ms of [-210_866_803_200_000, -62_135_596_800_001, -1]) {
         const { id } = await door.enqueue(home, note as unknown as Job, 'past', { runAt: new Date(ms) })
-        expect(await home.app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed' })
+        expect(await home.app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
         expect(
           (
             await home.sql<{ ms: string }>(
@@ -290,7 +290,7 @@ describe('a number of a definition', () => {
       .catch(() => {})
     const fine = await home.app.enqueue(note, 'fine')
     await home.work()
-    expect(await home.app.job(fine.id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed' })
+    expect(await home.app.job(fine.id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
   })
 })
 
@@ -323,7 +323,7 @@ describe('a wait longer than a timer can hold', () => {
       )
       await worker.worker().start()
       const { id } = await home.app.enqueue(lazy, 1)
-      expect(await home.app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({
+      expect(await home.app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({
         state: 'completed',
         result: false,
       })
@@ -435,7 +435,7 @@ describeEachHome('an id beyond what JavaScript numbers hold', ({ open }) => {
     expect(answers.map(({ id }) => BigInt(id) > start)).toEqual([true, true, true])
     await home.work()
     for (const { id } of answers.slice(0, 2))
-      expect(await home.app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed' })
+      expect(await home.app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
     expect(await home.app.job(answers[2]?.id ?? '').cancel()).toEqual({ status: 'cancelled' })
     expect(
       (await home.sql('select job_id::text from holdfast.outcome order by 1')).map((row) => row['job_id']),

@@ -62,14 +62,10 @@ async function holdMigrations(db: TestDatabase) {
 /** Backends that wait for a lock, once there are so many. Not asked by a transaction: pg_stat_activity stays as it was in one. */
 async function waitingBackends(db: TestDatabase, count: number) {
   const waiting = `select pid from pg_stat_activity where datname = '${db.name}' and wait_event_type = 'Lock'`
-  return await eventually(
-    `${count} wait`,
-    async () => {
-      const rows = await db.sql<{ pid: number }>(waiting)
-      return rows.length === count && rows
-    },
-    { deadlineMs: 20_000 },
-  )
+  return await eventually(`${count} wait`, async () => {
+    const rows = await db.sql<{ pid: number }>(waiting)
+    return rows.length === count && rows
+  })
 }
 
 /**
@@ -110,7 +106,7 @@ it('a migration that waited for another one’s applies nothing again', async ()
   } finally {
     await Promise.all(drivers.map(async (driver) => await driver.close()))
   }
-}, 60_000)
+})
 
 describe('a migration that is interrupted', () => {
   it('leaves nothing of it, and is finished by the next call', async () => {
@@ -227,7 +223,7 @@ describe('a schema that another release made', () => {
     expect(await home.app.migrate()).toEqual({ applied: [], version: newest + 1 })
     const { id } = await home.app.enqueue(note, 1)
     await home.work()
-    expect(await home.app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed' })
+    expect(await home.app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
     expect(await home.sql('select max(version) as v from holdfast.migration')).toEqual([{ v: newest + 1 }])
   })
 

@@ -49,7 +49,7 @@ const round = async (url: string | PGlite, schema: string, name: string) => {
     const three = await app.transaction(async (tx) => await tx.enqueue(job, 'c', { delayMs: 1 }))
     await app.worker({ name }).start()
     for (const { id } of [one, ...two, three]) {
-      expect(await app.job(id).wait({ timeoutMs: 10_000 }), `${schema} ${name}`).toMatchObject({
+      expect(await app.job(id).wait({ timeoutMs: 20_000 }), `${schema} ${name}`).toMatchObject({
         state: 'completed',
       })
     }
@@ -146,10 +146,10 @@ describe('the channel of notifications', () => {
       await app.migrate()
       await app.worker().start()
       const first = await app.enqueue(job, 0)
-      await app.job(first.id).wait({ timeoutMs: 10_000 })
+      await app.job(first.id).wait({ timeoutMs: 20_000 })
       const before = performance.now()
       const { id } = await app.enqueue(job, 1)
-      expect(await app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed' })
+      expect(await app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
       expect(performance.now() - before).toBeLessThan(2000)
     } finally {
       await app.close()

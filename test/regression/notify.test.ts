@@ -159,7 +159,7 @@ it('a database restart is survived: work resumes within 10 s and the listener is
   await events.first('wakeup.restored', () => true, { deadlineMs: 12_000 })
   // Bounded tries: growing waits, not a spin.
   expect(events.of('worker.error').length).toBeLessThan(100)
-}, 60_000)
+})
 
 it('with no notification at all (pooler mode) start, retry, delay, cancel and rescue work by polling', async () => {
   const flaky = defineJob({
@@ -219,7 +219,7 @@ it('a job due in 3 s starts then: not before, and not at the next poll', async (
   )
   expect(row?.late_ms).toBeGreaterThanOrEqual(0)
   expect(row?.late_ms).toBeLessThan(700)
-}, 15_000)
+})
 
 it('1,000 enqueues in one commit announce once for each queue, and wake only workers of that queue', async () => {
   await using db = await createDatabase()

@@ -110,7 +110,7 @@ describeEachHome('an input', ({ kind, open }) => {
       const ends = await Promise.all(
         kept.map(async (input) => {
           const { id } = await door.enqueue(home, echo as unknown as Job, input)
-          return await home.app.job(id).wait({ timeoutMs: 10_000 })
+          return await home.app.job(id).wait({ timeoutMs: 20_000 })
         }),
       )
       expect(ends.map((end) => end?.result)).toStrictEqual(kept)
@@ -120,7 +120,7 @@ describeEachHome('an input', ({ kind, open }) => {
       const results = await Promise.all(
         [{ a: undefined, b: 1 }, new Date('2026-01-01T00:00:00Z'), undefined].map(async (input) => {
           const { id } = await door.enqueue(home, echo as unknown as Job, input)
-          return (await home.app.job(id).wait({ timeoutMs: 10_000 }))?.result
+          return (await home.app.job(id).wait({ timeoutMs: 20_000 }))?.result
         }),
       )
       expect(results).toStrictEqual([{ b: 1 }, '2026-01-01T00:00:00.000Z', null])
@@ -172,7 +172,7 @@ describeEachHome('an input', ({ kind, open }) => {
     '0',
   ])('by SQL comes back as it is: %s', async (json) => {
     const { id } = await enqueueBySql(home.sql, echo.name, json)
-    const end = await home.app.job(id).wait({ timeoutMs: 10_000 })
+    const end = await home.app.job(id).wait({ timeoutMs: 20_000 })
     // As a value: PostgreSQL may write the escapes of a text that is the whole input in another way.
     expect(end?.result).toStrictEqual(JSON.parse(json))
   })
@@ -225,7 +225,7 @@ describeEachHome('whatever a handler gives', ({ open }) => {
     acts.set(name, work)
     runs.set(name, 0)
     const { id } = await home.app.enqueue(act, name, { maxAttempts })
-    const end = await home.app.job(id).wait({ timeoutMs: 10_000 })
+    const end = await home.app.job(id).wait({ timeoutMs: 20_000 })
     expect(runs.get(name), 'number of runs').toBeLessThanOrEqual(maxAttempts)
     return end
   }
@@ -372,12 +372,12 @@ describeEachHome('whatever a handler gives', ({ open }) => {
     await using other = await open({ jobs: [loud] })
     await other.work()
     const { id } = await other.app.enqueue(loud, '😀'.repeat(5000))
-    const end = await other.app.job(id).wait({ timeoutMs: 10_000 })
+    const end = await other.app.job(id).wait({ timeoutMs: 20_000 })
     expect(end?.state).toBe('discarded')
     expect(Buffer.byteLength(end?.reason ?? '')).toBeLessThanOrEqual(1024)
     expect(end?.reason).toMatch(/^(?:😀)+$/u)
     const odd = await other.app.enqueue(loud, 'nul')
-    expect((await other.app.job(odd.id).wait({ timeoutMs: 10_000 }))?.reason).toBe('a\ufffdb')
+    expect((await other.app.job(odd.id).wait({ timeoutMs: 20_000 }))?.reason).toBe('a\ufffdb')
   })
 })
 

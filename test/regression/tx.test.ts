@@ -66,16 +66,16 @@ describe('a job of a transaction that is held open', () => {
       await client.query('begin')
       const { id } = await home.app.enqueue(note, end, { tx: client })
       const beside = await home.app.enqueue(note, 'beside')
-      await home.app.job(beside.id).wait({ timeoutMs: 5000 })
+      await home.app.job(beside.id).wait({ timeoutMs: 20_000 })
       expect(await home.app.job(id).get()).toBeUndefined()
 
       if (end === 'kill') client.end().catch(() => {})
       else await client.query(end)
       const after = await home.app.enqueue(note, 'after')
-      await home.app.job(after.id).wait({ timeoutMs: 5000 })
+      await home.app.job(after.id).wait({ timeoutMs: 20_000 })
       outcomes[end] =
         end === 'commit'
-          ? (await home.app.job(id).wait({ timeoutMs: 5000 }))?.state
+          ? (await home.app.job(id).wait({ timeoutMs: 20_000 }))?.state
           : await home.app.job(id).get()
       await client.end().catch(() => {})
     }
@@ -110,7 +110,7 @@ describe('on PGlite a call inside a transaction that does not use it', () => {
         expect(performance.now() - before, name).toBeLessThan(5000)
       }
       const next = await app.enqueue(note, 'next')
-      expect(await app.job(next.id).wait({ timeoutMs: 5000 })).toMatchObject({ state: 'completed' })
+      expect(await app.job(next.id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
     },
   )
 
@@ -207,7 +207,7 @@ describe('bulk enqueues with the same keys in opposite order', () => {
         ...apps.map(async (app) => await app.close()),
       ])
     }
-  }, 60_000)
+  })
 })
 
 /** Row 35: nothing of free length goes into a notification. */
@@ -218,7 +218,7 @@ describeEachHome('a payload of any size', ({ open }) => {
     for (const bytes of [7990, 8000, 8010, 1024 * 1024]) {
       const input = 'x'.repeat(bytes - 2)
       const { id } = await home.app.enqueue(note, input)
-      expect(await home.app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({
+      expect(await home.app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({
         state: 'completed',
         result: input,
       })

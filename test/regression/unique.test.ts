@@ -281,7 +281,7 @@ describeEachHome('a keyed job', ({ open }) => {
     await using home = await open({ jobs: [send] })
     const { id } = await home.app.enqueue(send, 1, { uniqueKey: 'order-1', idempotencyKey: 'order-1' })
     await home.work()
-    await home.app.job(id).wait({ timeoutMs: 10_000 })
+    await home.app.job(id).wait({ timeoutMs: 20_000 })
     expect(accepted).toBe(2)
   })
 })
@@ -325,7 +325,7 @@ describe('racing for a key', () => {
         const ids = new Set(answers.map((answer) => answer?.id))
         ids.delete(holder.id)
         expect(ids.size).toBeLessThanOrEqual(1)
-        await home.app.job(holder.id).wait({ timeoutMs: 10_000 })
+        await home.app.job(holder.id).wait({ timeoutMs: 20_000 })
         expect(await home.sql('select from holdfast.unique_key where key = $1', [uniqueKey])).toHaveLength(
           ids.size,
         )

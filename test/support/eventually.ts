@@ -2,13 +2,13 @@ import type { EventEmitter } from 'node:events'
 import { inspect } from 'node:util'
 
 export interface WaitOptions {
-  /** How long to wait, in milliseconds. Default: 10,000. */
+  /** How long to wait, in milliseconds. Default: 20,000. */
   readonly deadlineMs?: number
   /** Pause between two looks, in milliseconds. Default: 20. */
   readonly pollMs?: number
 }
 
-const DEADLINE_MS = 10_000
+const DEADLINE_MS = 20_000
 const POLL_MS = 20
 
 /**

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { nextEvent, type WaitOptions, withResolvers } from './eventually.ts'
 
 /** The start of a process is in it, which takes long where many start at once. */
-const DEADLINE_MS = 25_000
+const DEADLINE_MS = 45_000
 
 /** A line that a program told its test: one JSON object, `kind` says which. */
 export interface ProgramMessage {

@@ -79,7 +79,7 @@ describe('behind pgbouncer in transaction pooling, with pooler: true', () => {
         `select from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`,
       ),
     ).toEqual([])
-  }, 60_000)
+  })
 
   it('leaves the settings of the shared connections as they were', async () => {
     await using db = await createDatabase()
@@ -106,7 +106,7 @@ describe('behind pgbouncer in transaction pooling, with pooler: true', () => {
       const before = await read()
       await app.worker().start()
       const { id } = await app.enqueue(note, 1, { uniqueKey: 'k' })
-      expect(await app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed' })
+      expect(await app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
       expect(await read()).toEqual(before)
       const { rows } = await client.query(
         'select name from pg_prepared_statements union all select * from pg_listening_channels()',
@@ -124,7 +124,7 @@ describe('behind pgbouncer in transaction pooling, with pooler: true', () => {
     const app = appOver(pooler.url, { pooler: true })
     await app.worker().start()
     const first = await app.enqueue(note, 1)
-    await app.job(first.id).wait({ timeoutMs: 10_000 })
+    await app.job(first.id).wait({ timeoutMs: 20_000 })
     await pooler[Symbol.asyncDispose]()
     await expect(app.enqueue(note, 2)).rejects.toMatchObject({
       code: expect.stringMatching(/UNAVAILABLE|OUTCOME_UNKNOWN/),

@@ -211,7 +211,7 @@ describeEachApp("a job's own commit", ({ open }) => {
     await Promise.race([cancelling, new Promise((resolve) => setTimeout(resolve, 300))])
     gate.open()
     const answer = await cancelling
-    const end = await opened.app.job(id).wait({ timeoutMs: 10_000 })
+    const end = await opened.app.job(id).wait({ timeoutMs: 20_000 })
 
     if (answer.status === 'cancelling') {
       expect(end?.state).toBe('cancelled')

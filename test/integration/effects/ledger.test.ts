@@ -178,7 +178,7 @@ describeEachApp('an effect', ({ open }) => {
     gate.open()
 
     for (const id of ids)
-      expect(await app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed', result: 1 })
+      expect(await app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed', result: 1 })
     expect(calls).toBe(1)
   })
 
@@ -196,7 +196,7 @@ describeEachApp('an effect', ({ open }) => {
     expect(second.state).toBe('discarded')
     expect((await opened.app.job(second.id).get())?.error).toMatchObject({ code: 'EFFECT_BUSY' })
     gate.open()
-    expect(await opened.app.job(first.id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed' })
+    expect(await opened.app.job(first.id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
   })
 
   it('twice at once in one attempt is one call', async () => {

@@ -31,7 +31,7 @@ describeEachApp('app.effect', ({ open }) => {
 
     expect(await Promise.all([send(), send(), send()])).toEqual([{ calls: 1 }, { calls: 1 }, { calls: 1 }])
     const { id } = await app.enqueue(mail, null)
-    expect(await app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({ result: { calls: 1 } })
+    expect(await app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ result: { calls: 1 } })
   })
 
   it('of one tenant is not that of another, nor are two names or keys mixed up', async () => {

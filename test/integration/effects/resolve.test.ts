@@ -35,7 +35,7 @@ function mailer() {
 /** A job that was discarded because its effect is in doubt. */
 async function discarded({ app }: EachApp, mail: ReturnType<typeof mailer>['mail'], options: object = {}) {
   const { id: jobId } = await app.enqueue(mail, null, options)
-  expect(await app.job(jobId).wait({ timeoutMs: 10_000 })).toMatchObject({ reason: 'effect-uncertain' })
+  expect(await app.job(jobId).wait({ timeoutMs: 20_000 })).toMatchObject({ reason: 'effect-uncertain' })
   return jobId
 }
 
@@ -53,7 +53,7 @@ describeEachApp('a decision about an effect', ({ open }) => {
       jobs: ids.map((jobId) => ({ id: jobId, retried: true })),
     })
     for (const jobId of ids)
-      expect(await app.job(jobId).wait({ timeoutMs: 10_000 })).toMatchObject({ result: { n: 1.1 } })
+      expect(await app.job(jobId).wait({ timeoutMs: 20_000 })).toMatchObject({ result: { n: 1.1 } })
     expect(calls).toHaveLength(1)
     expect((await showEffect(app.internals.database, id))?.facts.result).toBe('{"n": 1.10}')
     expect(await opened.sql('select from holdfast.effect_question')).toEqual([])
@@ -66,7 +66,7 @@ describeEachApp('a decision about an effect', ({ open }) => {
     const jobId = await discarded(opened, mail)
     await resolveEffect(app.internals, id, { ...decision, outcome: 'repeat' })
 
-    expect(await app.job(jobId).wait({ timeoutMs: 10_000 })).toMatchObject({ result: 'called', attempts: 3 })
+    expect(await app.job(jobId).wait({ timeoutMs: 20_000 })).toMatchObject({ result: 'called', attempts: 3 })
     expect(calls).toHaveLength(2)
     expect(new Set(calls).size).toBe(1)
   })
@@ -78,7 +78,7 @@ describeEachApp('a decision about an effect', ({ open }) => {
     const jobId = await discarded(opened, mail)
     const first = await resolveEffect(app.internals, id, { ...decision, retry: false })
     const again = await resolveEffect(app.internals, id, { ...decision, result: '2' })
-    await app.job(jobId).wait({ timeoutMs: 10_000 })
+    await app.job(jobId).wait({ timeoutMs: 20_000 })
     const opposite = await resolveEffect(app.internals, id, { ...decision, outcome: 'repeat' })
     const unknown = await resolveEffect(app.internals, { name: 'x', key: 'y' }, decision)
     const shown = await showEffect(app.internals.database, id)
@@ -110,7 +110,7 @@ describeEachApp('a decision about an effect', ({ open }) => {
     const listed = await listEffects(app.internals.database)
     const underWay = await listEffects(app.internals.database, { state: 'intended' })
     gate.open()
-    await app.job(jobId).wait({ timeoutMs: 10_000 })
+    await app.job(jobId).wait({ timeoutMs: 20_000 })
 
     expect(refused).toEqual({ status: 'held' })
     expect(listed.effects).toEqual([])
@@ -135,7 +135,7 @@ describeEachApp('a decision about an effect', ({ open }) => {
     expect(explanation).toContain(`holdfast effects list --job ${jobId}`)
     expect(effects).toMatchObject([{ ...id, state: 'uncertain', askingJobs: [jobId] }])
     expect(retried).toMatchObject({ status: 'ready', attempts: 2 })
-    expect(await app.job(jobId).wait({ timeoutMs: 10_000 })).toMatchObject({
+    expect(await app.job(jobId).wait({ timeoutMs: 20_000 })).toMatchObject({
       state: 'completed',
       result: null,
     })
@@ -196,7 +196,7 @@ describeEachApp('a decision about an effect', ({ open }) => {
     const answers = await Promise.all(
       Array.from({ length: 10 }, async () => await resolveEffect(app.internals, id, decision)),
     )
-    await app.job(jobId).wait({ timeoutMs: 10_000 })
+    await app.job(jobId).wait({ timeoutMs: 20_000 })
 
     expect(answers.filter(({ status }) => status === 'resolved')).toHaveLength(1)
     expect(answers.filter(({ status }) => status === 'unchanged')).toHaveLength(9)

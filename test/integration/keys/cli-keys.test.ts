@@ -45,7 +45,7 @@ describe('holdfast keys', () => {
     expect(missing.stderr).toContain('there is no key "flags/new"')
     expect(twice.stderr).toContain('its newest revision is 2')
     expect(history.stdout).toMatch(/2 +deleted.*\n +1 +off.*\n +0 +on/)
-  }, 60_000)
+  })
 
   it('shows no control characters of a value, and bytes as they are', async () => {
     await db.sql(
@@ -63,7 +63,7 @@ describe('holdfast keys', () => {
       text: null,
       base64: '//4=',
     })
-  }, 60_000)
+  })
 
   it('prints changes as they are committed, a document a line, until it is interrupted', async () => {
     await db.sql(`select holdfast.key_set('', false, 'w/a', 'one', null, null, null, null, null, null)`)
@@ -92,7 +92,7 @@ describe('holdfast keys', () => {
       { kind: 'set', key: 'w/a', revision: '0', place: expect.any(String) },
       { kind: 'deleted', key: 'w/a', revision: '1' },
     ])
-  }, 60_000)
+  })
 
   it('refuses what cannot be right with the option that is wrong', async () => {
     const revision = await run('get', 'x', '--revision', 'one')
@@ -103,5 +103,5 @@ describe('holdfast keys', () => {
     expect(revision.stderr).toContain('--revision must be a whole number')
     expect(instant.stderr).toContain('--as-of must be an instant')
     expect(key.stderr).toContain('reserved')
-  }, 60_000)
+  })
 })

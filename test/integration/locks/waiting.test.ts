@@ -249,5 +249,5 @@ describe('waiting over processes (PostgreSQL)', () => {
     expect(grants).toBe(20)
     expect(tokens).toEqual([...tokens].sort((a, b) => (a < b ? -1 : 1)))
     expect(new Set(tokens).size).toBe(20)
-  }, 60_000)
+  })
 })

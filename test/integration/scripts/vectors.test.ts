@@ -34,7 +34,7 @@ describeEachApp('the vectors of the script language', ({ open }) => {
         outcomes.set(vector.id, await runVector(opened, vector))
       }),
     )
-  }, 60_000)
+  })
   afterAll(async () => await opened[Symbol.asyncDispose]())
 
   it.each(vectors)('$area, $id: $why', ({ id, expect: expected }) => {

@@ -8,7 +8,7 @@ let db: TestDatabase
 beforeAll(async () => {
   project = new CliProject()
   db = await createDatabase()
-}, 60_000)
+})
 afterAll(async () => {
   await project[Symbol.asyncDispose]()
   await db.drop()

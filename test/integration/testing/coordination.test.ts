@@ -27,7 +27,7 @@ it('a handler’s locks, keys, sequences and scripts are those of the applicatio
   await app.sequences.create('invoices')
   await app.worker().start()
   const { id } = await app.enqueue(count, { id: '7' })
-  expect(await app.job(id).wait({ timeoutMs: 10_000 })).toMatchObject({ state: 'completed', result: '1' })
+  expect(await app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed', result: '1' })
   expect((await app.keys.get('invoices/7/number'))?.text()).toBe('1')
   await app.close()
 })
