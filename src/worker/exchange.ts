@@ -220,6 +220,7 @@ async function roundTrip(
   if (others !== undefined) await orPutBack(outbox, others, options.settleOthers(others))
   const completed = wants !== undefined && bulk.takesOver() ? undefined : outbox.takeCompleted(MAX_BATCH)
   if (completed === undefined && wants === undefined) return NOTHING
+  for (const queue of wants?.queues ?? []) pace.looks(queue)
   const { jobs, passedOver } = await orPutBack(outbox, completed, options.trade(completed, wants))
   if (wants === undefined) return NOTHING
 

@@ -14,6 +14,7 @@ it('looks again a few times after it has said that it waits, and then every sixt
   pace.startsWaiting(1000)
   expect(pace.isDue('q', 1000)).toBe(true)
   const at = [1000, 1020, 1120, 1620].map((nowMs) => {
+    pace.looks('q')
     pace.looked('q', { wanted: 10, got: 0 }, nowMs)
     return pace.nextLookAtMs(['q'])
   })
@@ -25,8 +26,22 @@ it('does not look again for each job that was announced', () => {
   pace.listens(true, 5000)
   pace.startsWaiting(0)
   pace.wake('q')
+  pace.looks('q')
   pace.looked('q', { wanted: 10, got: 1 }, 10_000)
   expect(pace.nextLookAtMs(['q'])).toBe(310_000)
+})
+
+it('looks again when something was announced during a look, once', () => {
+  const pace = new Pace(['q', 'r'], 5000)
+  pace.listens(true, 5000)
+  for (const queue of ['q', 'r']) pace.looks(queue)
+  pace.wake('q')
+  for (const queue of ['q', 'r']) pace.looked(queue, { wanted: 10, got: 1 }, 0)
+  expect([pace.isDue('q', 0), pace.isDue('r', 0)]).toEqual([true, false])
+
+  pace.looks('q')
+  pace.looked('q', { wanted: 10, got: 0 }, 0)
+  expect(pace.nextLookAtMs(['q'])).toBe(300_000)
 })
 
 it('looks again at growing intervals, up to sixty of the maintenance loop’s, while it hears and finds nothing', () => {

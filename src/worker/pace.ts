@@ -22,6 +22,8 @@ interface QueuePace {
   misses: number
   /** The last look gave all that it asked for: there is more. */
   hasMore: boolean
+  /** Something was announced since the last look went out, which may have missed it. */
+  isTold: boolean
 }
 
 /**
@@ -47,7 +49,8 @@ export class Pace {
 
   constructor(queues: readonly string[], maxPollMs: number) {
     this.#maxPollMs = maxPollMs
-    for (const queue of queues) this.#queues.set(queue, { lookAtMs: 0, misses: 0, hasMore: false })
+    for (const queue of queues)
+      this.#queues.set(queue, { lookAtMs: 0, misses: 0, hasMore: false, isTold: false })
   }
 
   get busy(): boolean {
@@ -87,18 +90,25 @@ export class Pace {
       if (queue === undefined || name === queue) {
         pace.lookAtMs = 0
         pace.misses = 0
+        pace.isTold = true
       }
     }
   }
 
-  /** What a look at `queue` gave. */
+  /** A look at `queue` goes out. What is announced from now on may have been committed too late for it. */
+  looks(queue: string): void {
+    const pace = this.#queues.get(queue)
+    if (pace !== undefined) pace.isTold = false
+  }
+
+  /** What the last look at `queue` gave. */
   looked(queue: string, found: { readonly wanted: number; readonly got: number }, nowMs: number): void {
     const pace = this.#queues.get(queue)
     if (pace === undefined) return
     this.#claimed += found.got
-    pace.misses = found.got > 0 ? 0 : pace.misses + 1
+    pace.misses = found.got > 0 || pace.isTold ? 0 : pace.misses + 1
     pace.hasMore = found.got >= found.wanted
-    if (pace.hasMore) pace.lookAtMs = nowMs
+    if (pace.hasMore || pace.isTold) pace.lookAtMs = nowMs
     else if (this.#busy) pace.lookAtMs = nowMs + Math.min(BUSY_LOOK_MAX_MS, BUSY_LOOK_MS * 2 ** pace.misses)
     else pace.lookAtMs = Math.min(nowMs + FALLBACK * this.#maxPollMs, this.#recheckAtMs(pace, nowMs))
   }

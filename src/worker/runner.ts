@@ -35,6 +35,8 @@ export class Runner {
   readonly #options: RunnerOptions
   readonly #bySlot: ReadonlyMap<string, Slots>
   readonly #attempts = new Set<Attempt>()
+  /** Jobs that were cancelled and do not run here: they may be in a buffer, or on their way. */
+  #cancelled = new Set<string>()
   #suspects = 0
 
   constructor(options: RunnerOptions) {
@@ -66,15 +68,7 @@ export class Runner {
   handBack(jobs: readonly ClaimedJob[], why: 'busy' | 'stopping'): void {
     if (jobs.length === 0) return
     const endedAtMs = monotonicMs()
-    for (const job of jobs) {
-      this.#settle({
-        job,
-        durationMs: 0,
-        endedAtMs,
-        outcome: { to: 'ready', ended: 'handed-back' },
-        error: undefined,
-      })
-    }
+    for (const job of jobs) this.#settle(unstarted(job, endedAtMs))
     this.#options.events.emit('jobs.handedBack', { count: jobs.length, why })
   }
 
@@ -82,12 +76,16 @@ export class Runner {
     for (const slots of this.slots) this.handBack(slots.takeBuffer(), 'stopping')
   }
 
+  /** `jobs` are all that this worker holds and that were cancelled: those that run are told, the others do not start. */
   cancel(jobs: readonly CancelledJob[]): void {
     const reasons = new Map(jobs)
     for (const attempt of this.#attempts) {
-      const reason = reasons.get(attempt.claimed.id)
+      const { id } = attempt.claimed
+      const reason = reasons.get(id)
       if (reason !== undefined) attempt.abort(new JobCancelledError({ reason: reason ?? undefined }))
+      reasons.delete(id)
     }
+    this.#cancelled = new Set(reasons.keys())
   }
 
   /** The leases of a life are lost: buffers are dropped, attempts are told. Returns how many ran. */
@@ -117,11 +115,23 @@ export class Runner {
 
   #run(claimed: ClaimedJob): void {
     const { events, jobs, loopWatch } = this.#options
+    // Once: a job that is run again after its cancel may be among them still.
+    if (this.#cancelled.delete(claimed.id)) return this.#skip(claimed)
     if (claimed.care === 2) this.#suspects += 1
     if (events.wants('attempt.started')) events.emit('attempt.started', factsOf(claimed))
     const job = jobs.get(claimed.name ?? '')
     if (job?.timeoutMs !== undefined) loopWatch.starting(job.timeoutMs + job.abortGraceMs)
     this.#attempts.add(startAttempt(claimed, this.#options, this.#ended))
+  }
+
+  /** What is given back ends as cancelled: the database knows. */
+  #skip(claimed: ClaimedJob): void {
+    this.#settle(unstarted(claimed, monotonicMs()))
+    // A slot is given back only after it was taken.
+    queueMicrotask(() => {
+      if (claimed.care === 2) this.#options.onSuspectEnded(claimed.queue)
+      this.#bySlot.get(claimed.queue)?.finished()
+    })
   }
 
   readonly #ended = (attempt: Attempt, end: AttemptEnd): void => {
@@ -156,4 +166,8 @@ export class Runner {
     }
     return this.#attempts.size === 0
   }
+}
+
+function unstarted(job: ClaimedJob, endedAtMs: number): Settlement {
+  return { job, durationMs: 0, endedAtMs, outcome: { to: 'ready', ended: 'handed-back' }, error: undefined }
 }

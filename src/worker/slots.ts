@@ -80,11 +80,13 @@ export class Slots {
     }
   }
 
-  /** To be called once for each started job when its slot is free again. */
-  finished(durationMs: number): void {
+  /** To be called once for each started job when its slot is free again. `durationMs`: how long it ran, if it did. */
+  finished(durationMs?: number): void {
     this.#running -= 1
-    this.#meanMs =
-      this.#meanMs === undefined ? durationMs : this.#meanMs + (durationMs - this.#meanMs) * DURATION_WEIGHT
+    if (durationMs !== undefined) {
+      this.#meanMs =
+        this.#meanMs === undefined ? durationMs : this.#meanMs + (durationMs - this.#meanMs) * DURATION_WEIGHT
+    }
     this.#lastMoveMs = monotonicMs()
     while (this.#running < this.concurrency && this.buffered > 0) this.#run(this.#shift())
   }

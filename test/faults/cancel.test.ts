@@ -1,8 +1,10 @@
 import { expect, it } from 'vitest'
 import { defineJob, JobCancelledError } from '../../src/index.ts'
+import { createDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { startProgram } from '../support/processes.ts'
-import { openApp, openEmbeddedApp } from './apps.ts'
+import { startProxy } from '../support/proxy.ts'
+import { appOn, openApp, openEmbeddedApp } from './apps.ts'
 import { aborted, anything, Gate } from './handlers.ts'
 
 const base = { input: anything<null>(), idempotent: true } as const
@@ -121,6 +123,36 @@ it('a handler in another process is told of its cancel within a second', async (
     state: 'cancelled',
     attempts: 1,
   })
+})
+
+it('a job that is cancelled while it is on its way to a worker does not start there', async () => {
+  const job = defineJob({ ...base, name: 'plain', handler: () => 'ran' })
+  await using db = await createDatabase()
+  await using proxy = await startProxy(db.url)
+  await using opened = appOn(db, { jobs: [job], database: proxy.url(), leaseMs: 60_000 })
+  const { app, events } = opened
+  await app.worker().start()
+  const claim = proxy.holdAnswer(/claim_(few_)?jobs/)
+  const { id } = await app.enqueue(job, null)
+  const { release } = await claim
+  const answered = new Promise<void>((resolve) => {
+    proxy.events.on('answer', ({ round }) => {
+      if (round.texts.some((text) => text.includes('renew_leases'))) resolve()
+    })
+  })
+
+  const answer = await app.job(id).cancel({ reason: 'why' })
+  await answered
+  release()
+
+  expect(answer).toEqual({ status: 'cancelling' })
+  expect(await app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({
+    state: 'cancelled',
+    reason: 'why',
+    attempts: 0,
+  })
+  expect(await events.first('job.cancelled')).toMatchObject({ jobId: id })
+  expect(events.of('attempt.started')).toEqual([])
 })
 
 it('with notifications lost it is told within a heartbeat', async () => {

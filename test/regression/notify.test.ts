@@ -54,6 +54,15 @@ async function listening({ db }: { readonly db: TestDatabase }): Promise<number>
   })
 }
 
+/** What is announced from now on. */
+async function hear(db: TestDatabase) {
+  const listener = await db.connect()
+  const heard: (string | undefined)[] = []
+  listener.on('notification', (message) => heard.push(message.payload))
+  await listener.query(`listen ${channelOf('holdfast')}`)
+  return { listener, heard }
+}
+
 const slow: AppSettings = { jobs: [note], maxPollMs: 60_000 }
 
 it('an idle worker starts a committed job well under its poll interval', async () => {
@@ -68,10 +77,7 @@ it('nothing is announced before a commit, or by a rollback', async () => {
   await using opened = await openApp(slow)
   const { app, db, events } = opened
   await asleep(opened)
-  const listener = await db.connect()
-  const heard: unknown[] = []
-  listener.on('notification', (message) => heard.push(message.payload))
-  await listener.query(`listen ${channelOf('holdfast')}`)
+  const { listener, heard } = await hear(db)
   const producer = await db.connect()
 
   await producer.query('begin')
@@ -187,22 +193,25 @@ it('with no notification at all (pooler mode) start, retry, delay, cancel and re
   ).toEqual([])
 })
 
-it('a notification that comes during a claim makes the next look follow at once', async () => {
+it('a job that is announced while the claim for another is under way is looked for when that is answered', async () => {
   await using db = await createDatabase()
   await using proxy = await startProxy(db.url)
-  await using opened = appOn(db, { jobs: [note], database: proxy.url(), maxPollMs: 60_000 })
+  await using opened = appOn(db, { ...slow, database: proxy.url() })
   await using producer = appOn(db, { jobs: [note] })
-  await opened.app.worker().start()
-  await waiting({ db })
-  await listening({ db })
+  await asleep(opened)
+  const { heard } = await hear(db)
+  const claim = proxy.holdAnswer('claim_few_jobs')
   const first = await producer.app.enqueue(note, 1)
-  // While the claim for the first is answered (late), the second is committed and announced.
-  const second = await new Promise<{ readonly id: string }>((resolve) => {
-    proxy.events.once('answer', () => void producer.app.enqueue(note, 2).then(resolve))
-  })
+  const { release } = await claim
 
-  expect(await producer.app.job(first.id).wait({ timeoutMs: 3000 })).toMatchObject({ state: 'completed' })
-  expect(await producer.app.job(second.id).wait({ timeoutMs: 3000 })).toMatchObject({ state: 'completed' })
+  const second = await producer.app.enqueue(note, 2)
+  await eventually('both were announced', () => heard.length === 2)
+  // A round trip by the way that the announcement takes.
+  await opened.app.job(second.id).get()
+  release()
+
+  expect(await producer.app.job(first.id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
+  expect(await producer.app.job(second.id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
 })
 
 it('a job due in 3 s starts then: not before, and not at the next poll', async () => {
@@ -230,10 +239,7 @@ it('1,000 enqueues in one commit announce once for each queue, and wake only wor
   await two.app.worker({ queues: ['other'] }).start()
   await waiting({ db }, 2)
   await quiet({ db }, 2)
-  const listener = await db.connect()
-  const heard: (string | undefined)[] = []
-  listener.on('notification', (message) => heard.push(message.payload))
-  await listener.query(`listen ${channelOf('holdfast')}`)
+  const { listener, heard } = await hear(db)
 
   await one.app.enqueueMany(Array.from({ length: 1000 }, () => ({ job: note, input: null })))
   await eventually('all are done', async () => (await db.sql('select from holdfast.outcome')).length === 1000)

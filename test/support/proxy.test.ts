@@ -236,6 +236,31 @@ describe('a lost reply', () => {
   })
 })
 
+describe('a held answer', () => {
+  it('comes when it is released, with what came after it; other connections go on', async () => {
+    await using link = await connectThroughProxy()
+    await using other = await connectThroughProxy()
+    const { client, proxy } = link
+    await client.query('listen held')
+    const heard = once(client, 'notification')
+    const held = proxy.holdAnswer('insert into entry')
+    let isAnswered = false
+    const inserted = client.query('insert into entry values (600)').then(() => {
+      isAnswered = true
+    })
+    const { release, tags } = await held
+    await other.client.query(`notify held, 'after'`)
+    await other.client.query('select 1')
+
+    expect([tags, isAnswered, await isStored(600)]).toEqual([['INSERT 0 1'], false, true])
+    release()
+    await inserted
+    expect((await heard)[0]).toMatchObject({ payload: 'after' })
+    expect((await client.query('select 2 as n')).rows).toEqual([{ n: 2 }])
+    expect(proxy.counts).toMatchObject({ faults: 1, resets: 0 })
+  })
+})
+
 describe('the target', () => {
   it('may be the address of a unix socket', async () => {
     const client = new Client({ connectionString: inject('postgresUrl') })

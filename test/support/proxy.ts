@@ -45,6 +45,11 @@ export interface Proxy {
    * from the client: a lost reply. Then the connection is reset, or (`hang`) stays open and silent.
    */
   dropAnswer(wanted: string | RegExp, afterwards?: 'reset' | 'hang'): Promise<Hit>
+  /**
+   * Lets the next statement that mentions `wanted` be run and answered by the server, and keeps the answer, and what follows
+   * on that connection, until `release`. Other connections go on.
+   */
+  holdAnswer(wanted: string | RegExp): Promise<HeldAnswer>
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }
@@ -67,6 +72,10 @@ export interface ProxyCounts {
   resets: number
 }
 
+export interface HeldAnswer extends Hit {
+  readonly release: () => void
+}
+
 export interface ProxyEvents {
   connection: [{ readonly connection: number }]
   statement: [{ readonly connection: number; readonly text: string }]
@@ -87,8 +96,8 @@ interface Trap {
   readonly wanted: string | RegExp
   /** Bytes of the answer to let through before the reset; none for a lost reply. */
   readonly bytes: number | undefined
-  readonly afterwards: 'reset' | 'hang'
-  readonly sprung: Resolvers<Hit>
+  readonly afterwards: 'reset' | 'hang' | 'hold'
+  readonly sprung: Resolvers<HeldAnswer>
 }
 
 class PostgresProxy implements Proxy {
@@ -159,6 +168,10 @@ class PostgresProxy implements Proxy {
     return this.#set({ wanted, bytes: undefined, afterwards })
   }
 
+  holdAnswer(wanted: string | RegExp): Promise<HeldAnswer> {
+    return this.#set({ wanted, bytes: undefined, afterwards: 'hold' })
+  }
+
   close(): Promise<void> {
     this.#closed ??= new Promise((resolve) => {
       this.#server.close(() => resolve())
@@ -171,8 +184,8 @@ class PostgresProxy implements Proxy {
     await this.close()
   }
 
-  #set(trap: Omit<Trap, 'sprung'>): Promise<Hit> {
-    const sprung = withResolvers<Hit>()
+  #set(trap: Omit<Trap, 'sprung'>): Promise<HeldAnswer> {
+    const sprung = withResolvers<HeldAnswer>()
     this.traps.push({ ...trap, sprung })
     return sprung.promise
   }
@@ -232,6 +245,8 @@ class Link {
   readonly #rounds: OpenRound[] = []
   /** A fault has hit: no answer passes any more, whatever the proxy's mode. */
   #silent = false
+  /** What is kept back from the client. */
+  #held: Buffer[] | undefined
   #frozen = false
   /** One side was reset, perhaps unknown to the other yet. */
   #broken = false
@@ -312,7 +327,7 @@ class Link {
       if (this.#closed || this.#silent) return
       const current = this.#rounds[0]
       if (message.type === '' || isUnasked(message) || current === undefined) {
-        this.#toClient.push(message.bytes)
+        this.#forward(message)
         continue
       }
       const ended = noteAnswer(current.round, message)
@@ -320,10 +335,32 @@ class Link {
         this.#rounds.shift()
         this.#proxy.counts.answers += 1
       }
-      if (current.trap) this.#spring(current, current.trap, message, ended)
-      else this.#toClient.push(message.bytes)
+      if (current.trap?.afterwards === 'hold') this.#hold(current, current.trap, message, ended)
+      else if (current.trap) this.#spring(current, current.trap, message, ended)
+      else this.#forward(message)
       if (ended) this.#proxy.events.emit('answer', { connection: this.id, round: current.round })
     }
+  }
+
+  #forward({ bytes }: Message): void {
+    if (this.#held === undefined) this.#toClient.push(bytes)
+    else this.#held.push(bytes)
+  }
+
+  #hold({ round }: OpenRound, trap: Trap, message: Message, ended: boolean): void {
+    this.#held ??= []
+    this.#held.push(message.bytes)
+    if (!ended) return
+    this.#proxy.counts.faults += 1
+    const hit: Hit = { ...round, connection: this.id, bytes: 0 }
+    this.#proxy.events.emit('fault', hit)
+    trap.sprung.resolve({ ...hit, release: () => this.#release() })
+  }
+
+  #release(): void {
+    const held = this.#held ?? []
+    this.#held = undefined
+    for (const bytes of held) this.#toClient.push(bytes)
   }
 
   #spring(current: OpenRound, trap: Trap, message: Message, ended: boolean): void {
@@ -342,6 +379,6 @@ class Link {
     else this.#toClient.flush(() => this.reset())
     this.#silent = true
     this.#proxy.events.emit('fault', hit)
-    trap.sprung.resolve(hit)
+    trap.sprung.resolve({ ...hit, release: () => {} })
   }
 }
