@@ -216,6 +216,21 @@ it('claims nothing between two lives, and says again that it waits in the new on
   expect(waitings).toEqual([true, true])
 })
 
+it('says again that it waits after an error: the database may not know any more', async () => {
+  let asks = 0
+  const { options, stop, waitings } = setUp(2, {
+    trade: async () => {
+      asks += 1
+      return asks === 1 ? await Promise.reject(new Error('away')) : brought([])
+    },
+  })
+  const done = runExchange(options, stop.signal)
+  await until(() => asks > 1)
+  stop.abort()
+  await done
+  expect(waitings).toEqual([true, true])
+})
+
 it('starts what it claimed even if the look for parked jobs fails', async () => {
   let asked = false
   const { options, stop, started, errors } = setUp(2, {
@@ -270,7 +285,7 @@ it('looks again at once when it is woken during a claim', async () => {
   })
   // By itself it would look again in minutes only.
   pace.listens(true, 10_000)
-  pace.startsWaiting = () => pace.wake()
+  pace.said(true, performance.now() - 10_000)
   const done = runExchange(options, stop.signal)
   await until(() => asks.length === 2)
   stop.abort()

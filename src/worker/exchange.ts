@@ -83,7 +83,7 @@ export async function runExchange(options: ExchangeOptions, signal: AbortSignal)
       failures += 1
       const delayMs = options.retryDelayMs(failures)
       options.onError(error instanceof FailedAfterSettlingError ? error.cause : error, delayMs)
-      exchange.forgetSaid()
+      options.pace.forgetSaid()
       await sleep(delayMs, signal)
     }
   }
@@ -96,8 +96,6 @@ class Exchange {
   /** The statement under way. */
   #flight: Promise<Arrival> | undefined
   #life: bigint
-  /** What the database has been told last; undefined if that is not known. */
-  #saidWaiting: boolean | undefined
   /** Queues in which jobs that need care wait for a free slot. */
   readonly #passedOver = new Set<string>()
   hasEnded = false
@@ -106,10 +104,6 @@ class Exchange {
     this.#options = options
     this.#bulk = new BulkSettler(options)
     this.#life = options.life()
-  }
-
-  forgetSaid(): void {
-    this.#saidWaiting = undefined
   }
 
   /** Takes in what the last statement brought, sends the next one, or waits for something to do. */
@@ -122,13 +116,13 @@ class Exchange {
     const nowMs = monotonicMs()
     pace.update(nowMs)
     const mayClaim = !this.#options.isStopping() && this.#life !== 0n
-    const modeChanged = mayClaim && this.#saidWaiting !== !pace.busy
-    if (!modeChanged) this.#send(mayClaim, nowMs)
+    const hasToSay = mayClaim && pace.hasToSay
+    if (!hasToSay) this.#send(mayClaim, nowMs)
     if (!isStarted) await start(this.#options, arrival)
     if (this.#flight !== undefined) return
 
     if (this.#isOver()) this.hasEnded = true
-    else if (modeChanged) await this.#sayWaiting()
+    else if (hasToSay) await this.#sayWaiting()
     else if (!shouldSettle(this.#options, this.#bulk)) {
       await wakeup.sleep(sleepMs(this.#options, this.#bulk, nowMs, mayClaim), signal)
       await nextTurn()
@@ -146,7 +140,7 @@ class Exchange {
     this.#flight = undefined
     const arrival = landing === undefined ? NOTHING : await landing
     const life = this.#options.life()
-    if (this.#life !== life) this.forgetSaid()
+    if (this.#life !== life) this.#options.pace.forgetSaid()
     this.#life = life
     handBackStale(this.#options)
     return arrival
@@ -192,11 +186,9 @@ class Exchange {
   /** Said before the look that follows, so that no job falls between the two. */
   async #sayWaiting(): Promise<void> {
     const { pace, setWaiting } = this.#options
-    await setWaiting(!pace.busy)
-    this.#saidWaiting = !pace.busy
-    if (this.#saidWaiting) pace.startsWaiting(monotonicMs())
-    // Nobody announces anything any more, and the next look of its own may be far.
-    else pace.wake()
+    const waiting = !pace.busy
+    await setWaiting(waiting)
+    pace.said(waiting, monotonicMs())
   }
 }
 

@@ -11,7 +11,9 @@ function looks(pace: Pace, got: readonly number[], nowMs = 0): number[] {
 it('looks again a few times after it has said that it waits, and then every sixty of the maintenance loop’s intervals', () => {
   const pace = new Pace(['q'], 5000)
   pace.listens(true, 5000)
-  pace.startsWaiting(1000)
+  pace.looks('q')
+  pace.looked('q', { wanted: 10, got: 0 }, 1000)
+  pace.said(true, 1000)
   expect(pace.isDue('q', 1000)).toBe(true)
   const at = [1000, 1020, 1120, 1620].map((nowMs) => {
     pace.looks('q')
@@ -24,7 +26,7 @@ it('looks again a few times after it has said that it waits, and then every sixt
 it('does not look again for each job that was announced', () => {
   const pace = new Pace(['q'], 5000)
   pace.listens(true, 5000)
-  pace.startsWaiting(0)
+  pace.said(true, 0)
   pace.wake('q')
   pace.looks('q')
   pace.looked('q', { wanted: 10, got: 1 }, 10_000)

@@ -42,6 +42,8 @@ export class Pace {
   readonly #queues = new Map<string, QueuePace>()
   #maxPollMs: number
   #hears = false
+  /** What the database was told last, whether this worker waits; undefined if it may not know. */
+  #said: boolean | undefined
   #waitingSinceMs = Number.POSITIVE_INFINITY
   #claimed = 0
   #windowStartMs = 0
@@ -63,10 +65,21 @@ export class Pace {
     this.#maxPollMs = maxPollMs
   }
 
-  /** From now on enqueues announce themselves: look at all now, and again soon. */
-  startsWaiting(nowMs: number): void {
-    this.#waitingSinceMs = nowMs
+  /** Whether the database has to be told that this worker waits, or that it does no more. */
+  get hasToSay(): boolean {
+    return this.#said !== !this.#busy
+  }
+
+  /** The database was told: look at all now, and, if enqueues announce themselves from now on, again soon. */
+  said(waiting: boolean, nowMs: number): void {
+    this.#said = waiting
+    this.#waitingSinceMs = waiting ? nowMs : Number.POSITIVE_INFINITY
     this.wake()
+  }
+
+  /** The database may be another one, or not have heard: say it again. */
+  forgetSaid(): void {
+    this.#said = undefined
   }
 
   isDue(queue: string, nowMs: number): boolean {

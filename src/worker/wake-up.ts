@@ -83,6 +83,8 @@ export class WakeUp {
     if (isUp && this.#downSinceMs !== undefined) {
       events.emit('wakeup.restored', { downMs: monotonicMs() - this.#downSinceMs })
       this.#downSinceMs = undefined
+      // It may be back at another server, which knows less: after a failover some commits may be gone.
+      this.pace.forgetSaid()
     }
     if (!isUp && this.#downSinceMs === undefined) {
       this.#downSinceMs = monotonicMs()
