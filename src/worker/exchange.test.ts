@@ -216,6 +216,32 @@ it('claims nothing between two lives, and says again that it waits in the new on
   expect(waitings).toEqual([true, true])
 })
 
+it('looks again for jobs that were passed over as soon as a slot is free for them', async () => {
+  const asked: unknown[] = []
+  const { options, stop, slots, started, wakeup, pace } = setUp(1, {
+    trade: async (_, wants) => {
+      asked.push(wants?.free)
+      if (asked.length === 1) return brought([job('a')])
+      return asked.length === 2 ? brought([], true) : brought([job('careful')])
+    },
+  })
+  // By itself it would look again in minutes only.
+  pace.listens(true, 10_000)
+  pace.said(true, performance.now() - 10_000)
+  // Jobs are quick, and so claimed ahead of free slots; not so one that needs care.
+  slots.add(job('warm'))
+  slots.finished(0.01)
+  const done = runExchange(options, stop.signal)
+  await until(() => asked.length === 2)
+  await new Promise((resolve) => setTimeout(resolve, 10))
+  slots.finished(0.01)
+  wakeup.wake()
+  await until(() => started.includes('careful'))
+  stop.abort()
+  await done
+  expect(asked.slice(0, 3)).toEqual([[1], [0], [1]])
+})
+
 it('says again that it waits after an error: the database may not know any more', async () => {
   let asks = 0
   const { options, stop, waitings } = setUp(2, {

@@ -153,6 +153,32 @@ it('a saturated slow queue leaves the latency of a fast one as it was', async ()
   gate.open()
 })
 
+it('jobs that have cost two workers their life run one after the other, with no poll in between', async () => {
+  let running = 0
+  let most = 0
+  const job = defineJob({
+    ...base,
+    name: 'suspect',
+    async handler() {
+      running += 1
+      most = Math.max(most, running)
+      await new Promise((resolve) => setTimeout(resolve, 50))
+      running -= 1
+    },
+  })
+  await using opened = await openApp({ jobs: [job], maxPollMs: 60_000 })
+  const { app, db } = opened
+  const jobs = await app.enqueueMany(Array.from({ length: 4 }, () => ({ job, input: null })))
+  await db.sql('update holdfast.ready set crashes = 2, attempts = 2, care = 2')
+
+  await app.worker().start()
+
+  for (const { id } of jobs) {
+    expect(await app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed', attempts: 3 })
+  }
+  expect(most).toBe(1)
+})
+
 it('a worker limited to one queue claims only that', async () => {
   const a = defineJob({ ...base, queue: 'a', name: 'a', handler: () => {} })
   const b = defineJob({ ...base, queue: 'b', name: 'b', handler: () => {} })

@@ -195,6 +195,18 @@ it('with no notification at all (pooler mode) start, retry, delay, cancel and re
   ).toEqual([])
 })
 
+it('with no notification at all a job that finds its worker asleep for long starts at the next poll', async () => {
+  await using opened = await openApp({ jobs: [note], pooler: true, maxPollMs: 500 })
+  const { app } = opened
+  await app.worker().start()
+  await quiet(opened)
+
+  const { id } = await app.enqueue(note, 1)
+
+  // Its own next look at the queue would come after half a minute.
+  expect(await app.job(id).wait({ timeoutMs: 20_000 })).toMatchObject({ state: 'completed' })
+})
+
 it('a job that is announced while the claim for another is under way is looked for when that is answered', async () => {
   await using db = await createDatabase()
   await using proxy = await startProxy(db.url)
