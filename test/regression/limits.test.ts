@@ -382,11 +382,17 @@ describeEachHome('backoff', ({ open }) => {
         id,
       ])
     }
-    let failed = 0
+    // What was scheduled, also of a job that is due again, and gone from there, before anybody looks.
+    await home.sql('create table put_off (job_id int8, run_at timestamptz, attempts int)')
+    await home.sql(`create function note_put_off() returns trigger language plpgsql as $$ begin
+      insert into public.put_off values (new.job_id, new.run_at, new.attempts); return new; end $$`)
+    await home.sql(
+      'create trigger note after insert on holdfast.scheduled for each row execute function note_put_off()',
+    )
+    const failed = new Set<string>()
     const all = new Promise<void>((resolve) => {
-      home.app.events.on('attempt.failed', () => {
-        failed += 1
-        if (failed === jobs.length) resolve()
+      home.app.events.on('attempt.failed', ({ jobId }) => {
+        if (failed.add(jobId).size === jobs.length) resolve()
       })
     })
     const before = Date.now()
@@ -395,8 +401,9 @@ describeEachHome('backoff', ({ open }) => {
     const spentMs = Date.now() - before
 
     const rows = await home.sql<{ id: string; ms: string; attempts: number }>(
-      `select s.job_id::text as id, round(extract(epoch from s.run_at - a.ended_at) * 1000)::int8::text as ms, s.attempts
-       from holdfast.scheduled s join holdfast.attempt a using (job_id)`,
+      `select distinct on (p.job_id) p.job_id::text as id,
+         round(extract(epoch from p.run_at - a.ended_at) * 1000)::int8::text as ms, p.attempts
+       from put_off p join holdfast.attempt a using (job_id) order by p.job_id, p.run_at, a.ended_at`,
     )
     const waits = jobs.map(({ id }) => Number(rows.find((row) => row.id === id)?.ms))
     expect(rows).toHaveLength(jobs.length)
