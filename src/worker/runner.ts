@@ -115,7 +115,7 @@ export class Runner {
 
   #run(claimed: ClaimedJob): void {
     const { events, jobs, loopWatch } = this.#options
-    // Once: a job that is run again after its cancel may be among them still.
+    // Once: one that an operator had run again after its cancel may be among them still.
     if (this.#cancelled.delete(claimed.id)) return this.#skip(claimed)
     if (claimed.care === 2) this.#suspects += 1
     if (events.wants('attempt.started')) events.emit('attempt.started', factsOf(claimed))
@@ -124,7 +124,7 @@ export class Runner {
     this.#attempts.add(startAttempt(claimed, this.#options, this.#ended))
   }
 
-  /** What is given back ends as cancelled: the database knows. */
+  /** Given back it ends as cancelled, for the database knows; one that is not cancelled any more waits again. */
   #skip(claimed: ClaimedJob): void {
     this.#settle(unstarted(claimed, monotonicMs()))
     // A slot is given back only after it was taken.
